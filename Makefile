@@ -1,0 +1,61 @@
+# Two commands do everything on a machine that has Python 3.11+, make and a C++ compiler:
+#   make demo    a virtual environment, the package, and `ptokit demo`
+#   make test    the same with what the tests need, then every test and check
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMPS := .stamps
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JOBS   ?= 2
+
+.PHONY: help demo test lint types imports unit docs bench clean
+
+help:
+	@echo "make demo   install into $(VENV) and run the demonstration"
+	@echo "make test   install what the tests need, then run every test and check"
+	@echo "make bench  measure (ratios against real contenders, one run)"
+	@echo "make docs   build the documentation, strictly"
+	@echo "make clean  remove everything that make made"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ptokit needs Python 3.11 or later; run: make PYTHON=python3.11 $(MAKECMDGOALS)")'
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/run: pyproject.toml | $(BIN)/python
+	@mkdir -p $(STAMPS)
+	@echo "installing ptokit into $(VENV) ..."
+	$(PIP) install -e .
+	@touch $@
+
+$(STAMPS)/test: pyproject.toml | $(BIN)/python
+	@mkdir -p $(STAMPS)
+	@echo "installing ptokit and what its tests need into $(VENV) ..."
+	$(PIP) install -e '.[test]'
+	@touch $@ $(STAMPS)/run
+
+demo: $(STAMPS)/run
+	@$(BIN)/ptokit demo
+
+test: lint types imports docs unit
+
+lint: $(STAMPS)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMPS)/test
+	$(BIN)/mypy
+
+imports: $(STAMPS)/test
+	$(BIN)/lint-imports
+
+unit: $(STAMPS)/test
+	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term
+
+docs: $(STAMPS)/test
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(STAMPS)/run
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) $(STAMPS) build dist site .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,42 @@
+"""ptokit: indexed memory access on tile machines, run and checked bit for bit.
+
+>>> import ptokit as pto
+"""
+
+from __future__ import annotations
+
+from ptokit.access.compare import compare
+from ptokit.access.instructions import check, mgather, mscatter
+from ptokit.access.report import Comparison, Difference, Report
+from ptokit.errors import IllegalInstruction, PtoError, PtoIndexError, PtoTypeError, PtoValueError
+from ptokit.findings import Finding, Severity, Where
+from ptokit.policies import Coalesce, GatherOOB, ScatterAtomicOp, ScatterConflict, ScatterOOB
+from ptokit.tensors import GlobalTensor, Tile
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Coalesce",
+    "Comparison",
+    "Difference",
+    "Finding",
+    "GatherOOB",
+    "GlobalTensor",
+    "IllegalInstruction",
+    "PtoError",
+    "PtoIndexError",
+    "PtoTypeError",
+    "PtoValueError",
+    "Report",
+    "ScatterAtomicOp",
+    "ScatterConflict",
+    "ScatterOOB",
+    "Severity",
+    "Tile",
+    "Where",
+    "__version__",
+    "check",
+    "compare",
+    "mgather",
+    "mscatter",
+]

@@ -1,0 +1,94 @@
+"""Runs grouped by where they land: a cell is a stretch of memory that the same runs write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ptokit.access.plan import Array, Lanes, Plan
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The performed runs by cell. `order` lists runs by (address, walk); cell k is `order[start[k]:][:count[k]]`."""
+
+    plan: Plan
+    order: Lanes
+    start: Lanes
+    count: Lanes
+    was_split: bool  # runs overlapped partly, and were taken apart into elements
+
+    @cached_property
+    def address(self) -> Lanes:
+        """Per cell: its first element in memory."""
+        return np.asarray(self.plan.address[self.order[self.start]])
+
+    @property
+    def length(self) -> int:
+        """Elements of a cell."""
+        return self.plan.runs.length
+
+    def contested(self) -> Cells:
+        """The cells with more than one writer."""
+        many = np.flatnonzero(self.count > 1)
+        count = self.count[many]
+        start = np.concatenate([[0], np.cumsum(count)[:-1]]).astype(np.int64) if many.size else many
+        inside = np.arange(int(count.sum())) - np.repeat(start, count)
+        order = self.order[np.repeat(self.start[many], count) + inside]
+        return Cells(self.plan, order, start, count, self.was_split)
+
+    def some(self, keep: Lanes) -> Cells:
+        """The cells of these numbers."""
+        count = self.count[keep]
+        start = np.cumsum(count) - count
+        inside = np.arange(int(count.sum())) - np.repeat(start, count)
+        return Cells(self.plan, self.order[np.repeat(self.start[keep], count) + inside], start, count, self.was_split)
+
+    @cached_property
+    def cell_of_writer(self) -> Lanes:
+        """Per entry of `order`: its cell."""
+        return np.repeat(np.arange(len(self.count)), self.count)
+
+    @cached_property
+    def rank(self) -> Lanes:
+        """Per entry of `order`: how many writers of its cell came before."""
+        return np.arange(len(self.order)) - np.repeat(self.start, self.count)
+
+
+def performed(plan: Plan) -> Plan:
+    """The runs that really happen: live, and wholly in owned memory (else taken apart first)."""
+    wanted = plan.live & plan.owned
+    if bool(wanted.all()):
+        return plan
+    if plan.runs.length > 1 and bool((plan.live & ~plan.owned).any()):
+        plan = plan.split()
+        wanted = plan.live & plan.owned
+    return plan.take(np.flatnonzero(wanted))
+
+
+def group(plan: Plan) -> Cells:
+    """The cells of a plan of performed runs."""
+    order, address = _sorted(plan.address)
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = address[1:] != address[:-1]
+    if plan.runs.length > 1 and bool((np.diff(address)[fresh[1:]] < plan.runs.length).any()):
+        # Rows that overlap partly: only single elements are the same or apart.
+        split = group(plan.split())
+        return Cells(split.plan, split.order, split.start, split.count, was_split=True)
+    start = np.flatnonzero(fresh)
+    count = np.diff(np.append(start, len(order)))
+    return Cells(plan, order, start, count, was_split=False)
+
+
+def _sorted(address: Lanes) -> tuple[Lanes, Lanes]:
+    """Order by (address, position), and the addresses in that order: one packed sort where it fits."""
+    count = len(address)
+    shift = max(count - 1, 1).bit_length()
+    if count == 0 or int(address.max()) < 1 << (63 - shift):
+        packed: Array = (address << shift) | np.arange(count)
+        packed.sort()
+        return packed & ((1 << shift) - 1), packed >> shift
+    order = np.argsort(address, kind="stable")
+    return order, address[order]

@@ -1,0 +1,59 @@
+"""The exceptions that a user can cause: each is a `PtoError` and the built-in that fits."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptokit.findings import Finding
+
+
+class PtoError(Exception):
+    """Everything that ptokit raises because of what it was given."""
+
+
+class PtoTypeError(PtoError, TypeError):
+    """A value of the wrong kind."""
+
+
+class PtoValueError(PtoError, ValueError):
+    """A value of the right kind that cannot be used."""
+
+
+class PtoIndexError(PtoError, IndexError):
+    """An index that lies outside what it indexes."""
+
+
+class IllegalInstruction(PtoValueError):  # noqa: N818 - the public name is fixed
+    """The target refuses this call; `findings` says why, all of it, and nothing was written.
+
+    >>> import numpy as np
+    >>> import ptokit as pto
+    >>> tile, idx = pto.Tile("float32", 16, 60), pto.Tile("int32", 1, 16)
+    >>> table = pto.GlobalTensor(np.zeros(6400, np.float32), "float32", shape=(1, 1, 1, 100, 64))
+    >>> try:
+    ...     pto.mscatter(table, tile, idx, target="a2a3")
+    ... except pto.IllegalInstruction as refused:
+    ...     print(refused.findings[0].id)
+    PTO-L015
+    """
+
+    def __init__(self, instruction: str, target: str, findings: Sequence[Finding]) -> None:
+        self.findings = list(findings)
+        told = [f for f in self.findings if f.severity == "error"] or self.findings
+        lines = [f"{instruction} is not legal on {target}:"]
+        lines += [f"  {f.id}: {f.message} {f.fix}" for f in told]
+        super().__init__("\n".join(lines))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """` Did you mean 'clamp'?`, or nothing where nothing is near."""
+    close = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """The names in one readable row."""
+    return ", ".join(names)

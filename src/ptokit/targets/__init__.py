@@ -1,0 +1,41 @@
+"""The targets, one file each; adding a target is adding a file that defines `MACHINE`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+
+from ptokit.access.plan import Machine
+from ptokit.errors import PtoTypeError, PtoValueError, listed, nearest
+
+
+@cache
+def machines() -> dict[str, Machine]:
+    """Every target by name, cpu first: it is the reference."""
+    found = [importlib.import_module(f"{__name__}.{m.name}").MACHINE for m in pkgutil.iter_modules(__path__)]
+    found.sort(key=lambda machine: (machine.name != "cpu", machine.name))
+    return {machine.name: machine for machine in found}
+
+
+def machine(name: object) -> Machine:
+    """The target of that name.
+
+    >>> machine("A5").name
+    'a5'
+    """
+    if not isinstance(name, str):
+        raise PtoTypeError(f"target={name!r} is a {type(name).__name__}; known: {listed(machines())}")
+    found = machines().get(name.lower())
+    if found is None:
+        raise PtoValueError(f"target={name!r} is unknown.{nearest(name, machines())} Known: {listed(machines())}")
+    return found
+
+
+def named(targets: str | Sequence[str]) -> list[Machine]:
+    """Several targets, in the order asked for, each once."""
+    names = [targets] if isinstance(targets, str) else list(targets)
+    if not names:
+        raise PtoValueError(f"targets is empty; known: {listed(machines())}")
+    return list({found.name: found for found in map(machine, names)}.values())
