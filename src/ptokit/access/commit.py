@@ -56,8 +56,7 @@ def fold_of(call: Access) -> Fold:
     number, bits = dtype.numpy, dtype.bits
 
     def add(there: Array, comes: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(there.view(number) + comes.view(number)).view(bits)
+        return np.asarray(there.view(number) + comes.view(number)).view(bits)
 
     def keep_unless(better: Callable[[Array, Array], Array]) -> Fold:
         # Where the comparison is false (a NaN on either side) the table keeps its value.
@@ -71,12 +70,12 @@ def fold_of(call: Access) -> Fold:
     return folds[call.atomic]
 
 
-def scatter(cells: Cells, values: Array, atomic: ScatterAtomicOp) -> None:
+def scatter(cells: Cells, values: Array) -> None:
     """Write the performed runs of `cells.plan`; `values` are the bits of each run."""
     plan = cells.plan
     memory = memory_bits(plan.call)
     there = window(memory, plan.runs.length)
-    if atomic is ScatterAtomicOp.None_:
+    if plan.call.atomic is ScatterAtomicOp.None_:
         if plan.runs.length == 1:
             memory[plan.address] = values[:, 0]
         else:
@@ -105,9 +104,8 @@ def fold_all(call: Access, there: Array, comes: Array) -> Array:
     """Many writers of one cell, one after the other."""
     number, bits = call.table.dtype.numpy, call.table.dtype.bits
     if call.atomic is ScatterAtomicOp.Add:
-        with np.errstate(all="ignore"):
-            stack = np.concatenate([there[None], comes]).view(number)
-            return np.asarray(np.add.accumulate(stack, axis=0)[-1]).view(bits)
+        stack = np.concatenate([there[None], comes]).view(number)
+        return np.asarray(np.add.accumulate(stack, axis=0, dtype=number)[-1]).view(bits)
     largest = call.atomic is ScatterAtomicOp.Max
     numbers = comes.view(number)
     if call.table.dtype.is_float:
@@ -122,7 +120,7 @@ def gather(plan: Plan, runs: Plan) -> None:
     """Read the performed `runs` of `plan` into the destination tile; Zero fills what is out of bounds."""
     call = plan.call
     tile = bits_of(call.tile.data, call.tile.dtype)
-    if call.drops and plan.obeys_policies:
+    if call.drops:
         _zero(plan, tile)
     memory, length = memory_bits(call), runs.runs.length
     if length == 1:

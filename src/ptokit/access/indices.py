@@ -128,7 +128,7 @@ def _lanes_of_runs(plan: Plan, runs: Lanes) -> Lanes:
 
 def performed_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
     """An index past the capacity whose access is performed, in memory that the caller owns."""
-    if plan.obeys_policies and not plan.call.is_undefined:
+    if not plan.call.is_undefined:
         return None
     out = plan.lane_out[plan.lane_of_run] & plan.live
     first = plan.address
@@ -172,7 +172,7 @@ def not_owned(plan: Plan, machine: Machine) -> Finding | None:
 
 def handled_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
     """Out-of-bounds lanes that the policy took care of."""
-    if not plan.obeys_policies or plan.call.is_undefined:
+    if plan.call.is_undefined:
         return None
     did = {"skip": "dropped", "zero": "filled with zero", "clamp": "moved to {clamp}", "wrap": "wrapped to {wrap}"}
     return _told(
@@ -189,7 +189,7 @@ def handled_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
 
 def negative_remapped(plan: Plan, machine: Machine) -> Finding | None:
     """A negative index under Clamp or Wrap: it is large and unsigned, not "from the end"."""
-    if not plan.obeys_policies or plan.call.oob not in (*CLAMPS, *WRAPS) or plan.raw.dtype.kind != "i":
+    if plan.call.oob not in (*CLAMPS, *WRAPS) or plan.raw.dtype.kind != "i":
         return None
     lanes = np.flatnonzero(plan.raw < 0)
     if not len(lanes):

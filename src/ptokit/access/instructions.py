@@ -18,6 +18,7 @@ from ptokit.access.outcomes import Outcomes
 from ptokit.access.plan import Machine, Plan, make_plan
 from ptokit.access.report import Report
 from ptokit.access.rules import judge
+from ptokit.access.sums import quiet
 from ptokit.errors import IllegalInstruction, PtoTypeError, PtoValueError, listed, nearest
 from ptokit.findings import Finding, Severity, in_order
 from ptokit.policies import Coalesce, GatherOOB, ScatterAtomicOp, ScatterConflict, ScatterOOB, Schedule, read
@@ -28,6 +29,7 @@ PolicyName = str | Coalesce | ScatterAtomicOp | ScatterOOB | GatherOOB | Scatter
 TARGETS = ("cpu", "a2a3", "a5")
 
 
+@quiet
 def mscatter(
     table: GlobalTensor,
     src: Tile,
@@ -67,7 +69,7 @@ def mscatter(
     cells, found, values, told = _judged(plan, where)
     parts = commit.interleaved(cells, _seed(seed)) if by_chance else [cells]
     for part in parts:
-        commit.scatter(part, values if part is cells else commit.source_bits(part.plan), call.atomic)
+        commit.scatter(part, values if part is cells else commit.source_bits(part.plan))
 
     outcomes = _outcomes(found, plan, where)
     findings += told + conflict_findings(found, outcomes)
@@ -84,6 +86,7 @@ def mscatter(
     )
 
 
+@quiet
 def mgather(
     dst: Tile,
     table: GlobalTensor,
@@ -153,6 +156,7 @@ def check(
     return in_order(found, [where.name for where in chosen])
 
 
+@quiet
 def judge_call(call: Access, where: Machine) -> list[Finding]:
     """Everything there is to say about a call on one target, without executing it."""
     findings = judge(call, where.name, where.rules) + not_modelled(call, where)

@@ -114,7 +114,7 @@ def nan_compared(work: Arithmetic, machine: Machine) -> Finding | None:
     call = work.call
     dtype = call.table.dtype
     compares = call.atomic in (ScatterAtomicOp.Max, ScatterAtomicOp.Min)
-    if not (machine.has_policies and compares and dtype.is_float):
+    if not (compares and dtype.is_float):
         return None
     comes = np.isnan(work.values[work.cells.order].view(dtype.numpy))
     there = np.isnan(work.before().view(dtype.numpy))

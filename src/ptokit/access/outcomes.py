@@ -51,6 +51,7 @@ class Outcomes:
         """Every set is exact; False where some sums are known by their bounds only."""
         return not self._bounded.any()
 
+    @sums.quiet
     def values(self, slot: int, column: int = 0) -> list[np.generic]:
         """Every legal value of an element, ascending (a NaN last)."""
         cell, at = self._locate(slot, column)
@@ -63,6 +64,7 @@ class Outcomes:
             )
         return list(self._numbers(np.array(sorted(self._legal(cell, at)), self._found.dtype.bits)))
 
+    @sums.quiet
     def bounds(self, slot: int, column: int = 0) -> tuple[np.generic, np.generic]:
         """The lowest and the highest legal value of an element."""
         cell, at = self._locate(slot, column)
@@ -72,6 +74,7 @@ class Outcomes:
         low, high, _ = self._sum_bounds(cell)
         return low[at], high[at]
 
+    @sums.quiet
     def contains(self, table: object) -> bool:
         """Whether this table is a legal result: an array like the whole buffer, or a GlobalTensor on one."""
         dump = self._dump(table)
@@ -85,6 +88,17 @@ class Outcomes:
             return False
         return all(self._cell_holds(int(cell), dump) for cell in np.unique(cells[~decided]))
 
+    @sums.quiet
+    def at(self, address: int) -> set[int] | None:
+        """The legal bits of one element of the buffer, or None where at most one lane writes it.
+
+        The set is empty where only its bounds are known.
+        """
+        cells, columns, inside = self._cells_at(np.array([address]))
+        if not inside[0]:
+            return None
+        return set() if self._bounded[cells[0]] else self._legal(int(cells[0]), int(columns[0]))
+
     def verdict(self, slot: int) -> str:
         """`benign`, `defined`, `order-sensitive`, `undefined`, or `single` where at most one lane writes.
 
@@ -93,6 +107,7 @@ class Outcomes:
         worst = self._found.by_slot.of(slot)
         return "single" if worst is None else worst.word
 
+    @sums.quiet
     def facts(self, cell: int, column: int) -> dict[str, Any]:
         """The set of a contested cell's column, or its bounds, for a finding."""
         if not self._bounded[cell]:

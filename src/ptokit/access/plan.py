@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ptokit.access.call import Access
 from ptokit.access.rules import Rule
-from ptokit.policies import GatherOOB, ScatterOOB
+from ptokit.policies import GatherOOB, ScatterAtomicOp, ScatterOOB
 from ptokit.tensors import GlobalTensor
 
 Array = npt.NDArray[Any]
@@ -73,6 +73,13 @@ class Machine:
     row_address_in_32_bits: bool
     dma_atomics: bool  # Row atomics go through the DMA unit
     rules: tuple[Rule, ...]
+
+    def effective(self, call: Access) -> Access:
+        """The call as the target executes it: what it does not model is as if it had not been asked for."""
+        if self.has_policies:
+            return call
+        nothing = ScatterOOB.Undefined if call.is_scatter else GatherOOB.Undefined
+        return replace(call, atomic=ScatterAtomicOp.None_, oob=nothing)
 
     def walks_rows(self, call: Access) -> bool:
         """A Row call on a target that has a Row path."""
@@ -236,6 +243,7 @@ def remap(call: Access, machine: Machine, taken: Lanes, capacity: Capacity) -> R
 
 def make_plan(call: Access, machine: Machine) -> Plan:
     """The plan of a call: INDEX, REMAP, ADDRESS. Needs a call that the target accepts."""
+    call = machine.effective(call)
     capacity = machine.capacity(call)
     by_row = machine.walks_rows(call)
 

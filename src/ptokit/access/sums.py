@@ -14,6 +14,9 @@ import numpy as np
 from ptokit.access.plan import Array, Mask
 from ptokit.dtypes import ElementType
 
+quiet = np.errstate(all="ignore")
+"""NaN and infinity are values like any other here: NumPy need not warn of them (a decorator)."""
+
 MOST_EXACT = 6
 """Writers up to which every order is tried."""
 
@@ -42,9 +45,8 @@ def sums(before: Array, values: Array, thread: tuple[int, ...], dtype: ElementTy
     number = dtype.numpy
     for order in orders(thread):
         total = before.view(number)
-        with np.errstate(all="ignore"):
-            for writer in order:
-                total = total + values[:, writer].view(number)
+        for writer in order:
+            total = total + values[:, writer].view(number)
         yield canonical(total.view(dtype.bits), dtype)
 
 
@@ -63,10 +65,9 @@ def exact_whatever_order(before: Array, values: Array, start: Array, dtype: Elem
     def finite(numbers: Array) -> Array:
         return np.where(np.isfinite(numbers), np.abs(numbers), 0.0)
 
-    with np.errstate(all="ignore"):
-        quantum = np.minimum(lowest_bit(there), np.minimum.reduceat(lowest_bit(comes), start))
-        magnitude = finite(there) + np.add.reduceat(finite(comes), start)
-        exact = magnitude <= np.minimum(quantum * 2.0**dtype.precision, largest(dtype))
+    quantum = np.minimum(lowest_bit(there), np.minimum.reduceat(lowest_bit(comes), start))
+    magnitude = finite(there) + np.add.reduceat(finite(comes), start)
+    exact = magnitude <= np.minimum(quantum * 2.0**dtype.precision, largest(dtype))
     plus, minus = any_of(np.isposinf), any_of(np.isneginf)
     one_infinity = (plus ^ minus) & (magnitude <= largest(dtype) / 2)
     swallowed = any_of(np.isnan) | (plus & minus) | one_infinity
@@ -96,25 +97,23 @@ def bounds(before: Array, values: Array, dtype: ElementType) -> tuple[Array, Arr
     """
     stack = np.concatenate([before[None], values]).view(dtype.numpy).astype(np.float64)
     unit = 2.0**-dtype.precision
-    with np.errstate(all="ignore"):
-        up, down = np.where(stack > 0, stack, 0).sum(axis=0), np.where(stack < 0, stack, 0).sum(axis=0)
-        growth = np.expm1(len(values) * np.log1p(unit))
-        # 2^-40 covers what the float64 sums of this very function round away.
-        slack = (up - down) * (growth + 2.0**-40)
-        to_plus, to_minus = up + slack > largest(dtype), down - slack < -largest(dtype)
-        nan = np.isnan(stack).any(axis=0) | (to_plus & to_minus)
-        low = np.where(to_minus, -np.inf, up + down - slack)
-        high = np.where(to_plus, np.inf, up + down + slack)
-        # An infinity among the addends stays.
-        low = np.where(np.isposinf(stack).any(axis=0) & ~to_minus, np.inf, low)
-        high = np.where(np.isneginf(stack).any(axis=0) & ~to_plus, -np.inf, high)
+    up, down = np.where(stack > 0, stack, 0).sum(axis=0), np.where(stack < 0, stack, 0).sum(axis=0)
+    growth = np.expm1(len(values) * np.log1p(unit))
+    # 2^-40 covers what the float64 sums of this very function round away.
+    slack = (up - down) * (growth + 2.0**-40)
+    to_plus, to_minus = up + slack > largest(dtype), down - slack < -largest(dtype)
+    nan = np.isnan(stack).any(axis=0) | (to_plus & to_minus)
+    low = np.where(to_minus, -np.inf, up + down - slack)
+    high = np.where(to_plus, np.inf, up + down + slack)
+    # An infinity among the addends stays.
+    low = np.where(np.isposinf(stack).any(axis=0) & ~to_minus, np.inf, low)
+    high = np.where(np.isneginf(stack).any(axis=0) & ~to_plus, -np.inf, high)
     return _outward(low, dtype, -np.inf), _outward(high, dtype, np.inf), nan
 
 
 def _outward(value: Array, dtype: ElementType, towards: float) -> Array:
     """The nearest value of the type that lies outside, or is the value itself."""
-    with np.errstate(all="ignore"):
-        near = np.asarray(value.astype(np.float32).astype(dtype.numpy))
-        inside = near.astype(np.float64) > value if towards < 0 else near.astype(np.float64) < value
-        beyond = np.nextafter(near, np.asarray(towards, np.float32).astype(dtype.numpy))
+    near = np.asarray(value.astype(np.float32).astype(dtype.numpy))
+    inside = near.astype(np.float64) > value if towards < 0 else near.astype(np.float64) < value
+    beyond = np.nextafter(near, np.asarray(towards, np.float32).astype(dtype.numpy))
     return np.where(inside, beyond, near)
