@@ -1,0 +1,3 @@
+from ptokit.cli import main
+
+main()

@@ -1,0 +1,61 @@
+"""The command line: one file a command, each imported when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from ptokit.errors import PtoError
+
+COMMANDS = {
+    "demo": "An embedding-gradient update on the three targets, with all that can go wrong.",
+    "explain": "What a finding means, with a failing example and its mended twin.",
+}
+"""Every command and its line in the help; the code is in the module of the same name."""
+
+
+class Commands(click.Group):
+    """A group that knows its commands by name, and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, without importing anything."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"ptokit.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands from the table: no imports for `--help`."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: ptokit demo",
+)
+@click.version_option(package_name="ptokit", message="ptokit %(version)s")
+def group() -> None:
+    """Run, check and explain indexed memory access (MSCATTER, MGATHER) on tile machines."""
+
+
+def main() -> None:
+    """The entry point: a user's mistake is one sentence and exit code 2, never a traceback."""
+    try:
+        group.main(prog_name="ptokit", standalone_mode=True)
+    except PtoError as mistake:
+        click.echo(f"ptokit: {mistake}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader (head, less) has gone; what is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
