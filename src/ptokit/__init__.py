@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ptokit import older
 from ptokit.access.compare import compare
 from ptokit.access.instructions import check, mgather, mscatter
 from ptokit.access.report import Comparison, Difference, Report
@@ -39,4 +40,5 @@ __all__ = [
     "compare",
     "mgather",
     "mscatter",
+    "older",
 ]

@@ -13,7 +13,7 @@ from ptokit.access.commit import memory_bits, window
 from ptokit.access.plan import Array, Machine
 from ptokit.errors import listed
 from ptokit.findings import Finding, Severity
-from ptokit.policies import ScatterAtomicOp, word
+from ptokit.policies import ScatterAtomicOp, ScatterConflict, word
 
 
 def not_modelled(call: Access, machine: Machine) -> list[Finding]:
@@ -23,7 +23,7 @@ def not_modelled(call: Access, machine: Machine) -> list[Finding]:
     asked = {
         f"oob={word(call.oob)}": not call.is_undefined,
         f"atomic={word(call.atomic)}": call.atomic is not ScatterAtomicOp.None_,
-        f"conflict={word(call.conflict)}": call.conflict_given,
+        "conflict=last": call.conflict_given and call.conflict is ScatterConflict.Last,
     }
     ignored = [name for name, given in asked.items() if given]
     if not ignored:

@@ -1,0 +1,130 @@
+"""The pages: what each finding means, with a failing example and its mended twin."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from ptokit.errors import PtoTypeError, PtoValueError
+
+PREFIX = "PTO-"
+
+ROOMS = {
+    "L": "Legality",
+    "I": "Index and portability",
+    "C": "Conflict",
+    "S": "Synchronisation",
+    "M": "Memory",
+    "H": "Coherence, launch and limits",
+    "N": "Numerics",
+    "R": "Ranks",
+    "P": "Parsing",
+}
+"""What the letter of an id stands for, in the order in which the rooms are listed."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: its front matter, its Markdown, and its two examples.
+
+    `ids` are the ids that the failing example gives, all of them, notes included.
+    """
+
+    id: str
+    title: str
+    severity: str
+    targets: tuple[str, ...]
+    ids: tuple[str, ...]
+    body: str
+    failing: str
+    mended: str
+
+    @property
+    def room(self) -> str:
+        """The room of the id: `Legality`, `Conflict`...
+
+        >>> page("C004").room
+        'Conflict'
+        """
+        return ROOMS[self.id[len(PREFIX)]]
+
+    @property
+    def markdown(self) -> str:
+        """The whole page as Markdown that stands alone: a heading, severity and targets, the body."""
+        return f"# {self.id}: {self.title}\n\n*{self.severity}* on {', '.join(self.targets)}\n\n{self.body}\n"
+
+
+def page(id: str) -> Page:  # noqa: A002 - the domain's word
+    """The page of a finding; the case of the id does not matter, nor whether it has its prefix.
+
+    >>> page("l012").id, page("PTO-L012").severity
+    ('PTO-L012', 'warning')
+    """
+    if not isinstance(id, str):
+        raise PtoTypeError(f"a finding id is a string like 'PTO-L012', not {id!r}")
+    found = _pages().get(PREFIX + _code(id))
+    if found is None:
+        raise PtoValueError(f"{id!r} is not the id of a finding.{_hint(id)} All ids: ptokit explain")
+    return found
+
+
+def pages() -> dict[str, Page]:
+    """Every page by its id, by room and number.
+
+    >>> list(pages())[0]
+    'PTO-L001'
+    """
+    return dict(_pages())
+
+
+@cache
+def _pages() -> dict[str, Page]:
+    """The pages, read once."""
+    folder = resources.files(__name__) / "pages"
+    read = [read_page(file.read_text("utf-8")) for file in folder.iterdir() if file.name.endswith(".md")]
+    rooms = list(ROOMS)
+    read.sort(key=lambda page: (rooms.index(page.id[len(PREFIX)]), page.id))
+    return {page.id: page for page in read}
+
+
+def read_page(text: str) -> Page:
+    """A page from its text: `key: value` lines between two lines of dashes, then Markdown."""
+    _, front, body = text.split("---\n", 2)
+    said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in front.splitlines())}
+    return Page(
+        id=said["id"],
+        title=said["title"],
+        severity=said["severity"],
+        targets=_listed(said["targets"]),
+        ids=_listed(said["ids"]),
+        body=body.strip(),
+        failing=_example(body, "Failing"),
+        mended=_example(body, "Mended"),
+    )
+
+
+def _listed(value: str) -> tuple[str, ...]:
+    """The words of a comma-separated line."""
+    return tuple(word.strip() for word in value.split(","))
+
+
+def _example(body: str, heading: str) -> str:
+    """The Python block under a heading, or nothing where there is none."""
+    section = body.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    block = re.search(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    return block.group(1) if block else ""
+
+
+def _code(id_: str) -> str:
+    """The id without its prefix, in capitals: L012."""
+    return id_.strip().upper().removeprefix(PREFIX)
+
+
+def _hint(id_: str) -> str:
+    """` Did you mean 'PTO-L012'?`, or nothing where nothing is near."""
+    codes = [_code(known) for known in _pages()]
+    close = difflib.get_close_matches(_code(id_), codes, n=1, cutoff=0.5)
+    return f" Did you mean {PREFIX + close[0]!r}?" if close else ""
