@@ -392,7 +392,42 @@ def test_hundreds_of_writers_under_every_atomic(atomic: str, dtype: str) -> None
     assert buffer[5] == {"max": max, "min": min, "add": sum}[atomic](finite)
 
 
+@pytest.mark.parametrize("schedule", ["program", "random"])
+def test_rows_that_overlap_partly_are_decided_element_by_element(schedule: str) -> None:
+    tab, buffer = table((4, 8))
+    rep = pto.mscatter(tab, row_source(2, width=12), row_index(1, 0), target="a2a3", schedule=schedule)
+    # Row 0 comes last: its 12 columns run over the first 4 of row 1.
+    assert buffer.tolist() == [101] * 12 + [100] * 8 + [0] * 12
+    assert rep.outcomes.slots == [0, 1]
+    assert rep.outcomes.verdict(0) == "defined"
+    assert rep.outcomes.values(1, 0) == [101]
+
+
+def test_a_narrow_sum_that_stays_in_range_is_not_reported() -> None:
+    tab, _ = table((2, 32), "int8")
+    rep = pto.mscatter(tab, row_source(2, 32, "int8", first=60), row_index(0, 0), atomic="add", target="a2a3")
+    assert "PTO-N002" not in ids(rep.findings)
+
+
+def test_only_the_columns_with_zeros_of_both_signs_depend_on_the_order() -> None:
+    tab, _ = table((4, 8))
+    tab.memory[:] = -1
+    src = row_source(2)
+    src.store(np.array([[0.0, 5.0] * 4, [-0.0, 7.0] * 4]))
+    rep = pto.mscatter(tab, src, row_index(1, 1), atomic="max", target="a5")
+    assert len(rep.outcomes.values(1, 0)) == 2
+    assert rep.outcomes.values(1, 1) == [7]
+
+
 # Judging a dump
+
+
+def test_a_dump_with_the_wrong_winner_is_not_legal() -> None:
+    buffer, rep = elem([1, 2, 3], [5, 5, 0], conflict="last", target="a5")
+    assert rep.outcomes.contains(buffer)
+    wrong = buffer.copy()
+    wrong[5] = 1
+    assert not rep.outcomes.contains(wrong)
 
 
 def test_contains_refuses_what_it_cannot_judge() -> None:

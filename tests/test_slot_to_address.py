@@ -95,6 +95,14 @@ def test_a5_row_address_wraps_at_two_to_the_32_elements(tmp_path: Path) -> None:
     assert "PTO-I006" not in ids(again.findings)
 
 
+def test_a_burst_does_not_honour_stride4() -> None:
+    tab, buffer = table((4, 8), stride=(64, 64, 64, 16, 2))
+    rep = rows_hit(tab, row_source(1), row_index(1), "a2a3")
+    assert np.flatnonzero(buffer).tolist() == list(range(16, 24))
+    facts = only(rep.findings, "PTO-I007").facts
+    assert (facts["column"], facts["offset"], facts["hit"]) == (1, 2, 1)
+
+
 def nz_table(shape: tuple[int, ...], stride: tuple[int, ...] | None = None) -> tuple[pto.GlobalTensor, np.ndarray]:  # type: ignore[type-arg]
     return table(shape, stride=stride, layout="nz")
 
@@ -141,6 +149,15 @@ def test_nz_row_does_not_move_columns_that_the_table_has_not() -> None:
     rep = pto.mscatter(tab, src, row_index(4), target="a2a3")
     assert np.count_nonzero(buffer) == 8
     assert "columns 8 to 15" in only(rep.findings, "PTO-I010").message
+
+
+def test_an_nz_gather_overwrites_the_padding_of_its_tile() -> None:
+    tab, _ = nz_table((1, 2, 1, 16, 8))
+    dst = pto.Tile("float32", 16, 16, valid=(1, 10), layout="nz")
+    dst.data[:] = 7
+    rep = pto.mgather(dst, tab, row_index(4), target="a2a3")
+    assert np.count_nonzero(dst.data == 0) == 16
+    assert "overwritten" in only(rep.findings, "PTO-I010").message
 
 
 def test_nz_row_ignores_stride4() -> None:

@@ -159,13 +159,21 @@ def describe(dtype: np.dtype[Any]) -> str:
     return f"dtype {dtype}"
 
 
+def as_array(values: object) -> Array:
+    """The values as an array, or an error where they are ragged."""
+    try:
+        return np.asarray(values)
+    except ValueError as ragged:
+        raise PtoValueError(f"the values do not make an array: {ragged}") from None
+
+
 def convert(values: object, to: ElementType) -> Array:
     """`values` as an array of `to`: exact for integers, rounded for floats, else refused.
 
     >>> convert([1, 2, 3], element_type("int32")).dtype
     dtype('int32')
     """
-    given = np.asarray(values)
+    given = as_array(values)
     if given.dtype == to.numpy and given.dtype.type is to.numpy.type:
         return given
     if given.dtype.kind in "OUSMmcV" and not _is_extension_float(given.dtype):

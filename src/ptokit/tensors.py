@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptokit.dtypes import ElementType, convert, describe, element_type
+from ptokit.dtypes import ElementType, as_array, convert, describe, element_type
 from ptokit.errors import PtoIndexError, PtoTypeError, PtoValueError, listed, nearest
 
 Array = npt.NDArray[Any]
@@ -191,7 +191,7 @@ class Tile:
 
     def store(self, values: object) -> None:
         """Put values into the valid region; its shape must match, padding stays as it is."""
-        given = np.asarray(values)
+        given = as_array(values)
         if given.shape != self.valid:
             raise PtoValueError(f"values of shape {given.shape} for the valid region {self.valid} of {self}")
         self.data[self._mapped_offsets()] = convert(given, self.dtype)

@@ -83,12 +83,11 @@ def group(plan: Plan) -> Cells:
 
 
 def _sorted(address: Lanes) -> tuple[Lanes, Lanes]:
-    """Order by (address, position), and the addresses in that order: one packed sort where it fits."""
-    count = len(address)
-    shift = max(count - 1, 1).bit_length()
-    if count == 0 or int(address.max()) < 1 << (63 - shift):
-        packed: Array = (address << shift) | np.arange(count)
-        packed.sort()
-        return packed & ((1 << shift) - 1), packed >> shift
-    order = np.argsort(address, kind="stable")
-    return order, address[order]
+    """Order by (address, position), and the addresses in that order, by one packed sort.
+
+    63 bits hold both: owned memory has fewer than 2^40 elements, a tile fewer than 2^23 runs.
+    """
+    shift = max(len(address) - 1, 1).bit_length()
+    packed: Array = (address << shift) | np.arange(len(address))
+    packed.sort()
+    return packed & ((1 << shift) - 1), packed >> shift

@@ -85,13 +85,13 @@ def _difference(call: Access, one: Report, other: Report, at: int) -> Difference
     return Difference(element, values, rule, f"element {element} of {what} is {told}: {because}.")
 
 
-def _hits(call: Access, plan: Plan, at: int) -> list[int]:
-    """Lanes whose performed runs touch the element, in walk order."""
+def _hits(call: Access, plan: Plan, at: int) -> list[tuple[int, int]]:
+    """Places (row, column) of the lanes whose performed runs touch the element, in walk order."""
     first = plan.address if call.is_scatter else plan.runs.src
     step = 1 if call.is_scatter else plan.runs.src_step
     far = at - first
     touched = (far >= 0) & (far < plan.runs.length * step) & (far % step == 0) & plan.live & plan.owned
-    return [int(lane) for lane in plan.lane_of_run[touched]]
+    return [_lane_place(plan, int(lane)) for lane in plan.lane_of_run[touched]]
 
 
 def _explain(call: Access, one: Report, other: Report, at: int) -> tuple[str, str]:
@@ -101,16 +101,14 @@ def _explain(call: Access, one: Report, other: Report, at: int) -> tuple[str, st
         rowless = one.target if not a.runs_are_rows else other.target
         return "no Row path", f"{rowless} has no Row path and takes one index per element"
     hits_a, hits_b = _hits(call, a, at), _hits(call, b, at)
-    lanes = sorted(set(hits_a) ^ set(hits_b)) if call.is_scatter else hits_a or hits_b
-    for lane in lanes:
-        told = _explain_lane(call, one, other, _lane_place(a, lane))
-        if told is not None:
-            return told
-    if a.obeys_policies != b.obeys_policies:
+    places = sorted(set(hits_a) ^ set(hits_b)) if call.is_scatter else hits_a or hits_b
+    if places:
+        return _explain_lane(call, one, other, places[0])
+    if (a.call.atomic, a.call.oob) != (b.call.atomic, b.call.oob):
         return "policies", f"{word(call.atomic)} and {word(call.oob)} are not modelled by the reference simulator"
     return "walk order", (
-        f"the lanes that write it come in another order: {one.target} ends with {_lane_place(a, hits_a[-1])}, "
-        f"{other.target} with {_lane_place(b, hits_b[-1])}"
+        f"the lanes that write it come in another order: {one.target} ends with {hits_a[-1]}, "
+        f"{other.target} with {hits_b[-1]}"
     )
 
 
@@ -125,7 +123,7 @@ def _lane_at(plan: Plan, place: tuple[int, int]) -> int:
     return int(np.flatnonzero((plan.runs.row == place[0]) & (plan.runs.col == place[1]))[0])
 
 
-def _explain_lane(call: Access, one: Report, other: Report, place: tuple[int, int]) -> tuple[str, str] | None:
+def _explain_lane(call: Access, one: Report, other: Report, place: tuple[int, int]) -> tuple[str, str]:
     """What the two targets make of one lane's index."""
     a, b = one.plan, other.plan
     i, j = _lane_at(a, place), _lane_at(b, place)

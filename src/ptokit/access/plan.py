@@ -169,11 +169,6 @@ class Plan:
         """Runs."""
         return len(self.runs.src)
 
-    @property
-    def elements(self) -> int:
-        """Elements that live runs move."""
-        return int(np.count_nonzero(self.live)) * self.runs.length
-
     def lane(self, run: int) -> tuple[int, int]:
         """(row, column) of the run's first element."""
         return int(self.runs.row[run]), int(self.runs.col[run])

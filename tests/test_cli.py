@@ -1,0 +1,73 @@
+"""The command line: help, demo, versions, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from ptokit.cli import COMMANDS, group
+
+
+def ptokit(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ptokit", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "100", **env},
+    )
+
+
+def test_help_names_every_command() -> None:
+    done = ptokit("--help")
+    assert done.returncode == 0
+    for name in COMMANDS:
+        assert f"  {name} " in done.stdout
+
+
+def test_help_imports_no_command_and_nothing_heavy() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from ptokit.cli import group; "
+        "CliRunner().invoke(group, ['--help']); "
+        "print([m for m in sys.modules if m.startswith('ptokit.cli.') or m == 'rich'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_every_command_has_help_with_examples(command: str) -> None:
+    done = CliRunner().invoke(group, [command, "--help"])
+    assert done.exit_code == 0
+    assert "Example" in done.output
+
+
+def test_the_demo_shows_findings_verdicts_and_outcome_sets() -> None:
+    done = ptokit("demo", NO_COLOR="1")
+    assert done.returncode == 0, done.stderr
+    for word in ("a2a3", "a5", "cpu", "PTO-C004", "PTO-C003", "undefined", "order-sensitive", "PTO-I013"):
+        assert word in done.stdout
+    assert "\x1b[" not in done.stdout
+
+
+def test_the_demo_as_json() -> None:
+    acts = json.loads(ptokit("demo", "--json").stdout)
+    assert [act["targets"]["a5"]["deterministic"] for act in acts] == [False, False, True]
+    torn = acts[1]["targets"]["a5"]["slots"][0]
+    assert (torn["slot"], torn["verdict"], len(torn["values"])) == (3, "undefined", 3)
+
+
+def test_an_unknown_command_is_one_sentence_and_exit_code_2() -> None:
+    done = ptokit("dmeo")
+    assert done.returncode == 2
+    assert "dmeo" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version() -> None:
+    assert ptokit("--version").stdout.startswith("ptokit 0.")
