@@ -70,7 +70,7 @@ def performed(plan: Plan) -> Plan:
 
 def group(plan: Plan) -> Cells:
     """The cells of a plan of performed runs."""
-    order, address = _sorted(plan.address)
+    order, address = sorted_with_places(plan.address)
     fresh = np.ones(len(order), np.bool_)
     fresh[1:] = address[1:] != address[:-1]
     if plan.runs.length > 1 and bool((np.diff(address)[fresh[1:]] < plan.runs.length).any()):
@@ -82,12 +82,12 @@ def group(plan: Plan) -> Cells:
     return Cells(plan, order, start, count, was_split=False)
 
 
-def _sorted(address: Lanes) -> tuple[Lanes, Lanes]:
-    """Order by (address, position), and the addresses in that order, by one packed sort.
+def sorted_with_places(keys: Lanes) -> tuple[Lanes, Lanes]:
+    """Order by (key, position), and the keys in that order, by one packed sort.
 
     63 bits hold both: owned memory has fewer than 2^40 elements, a tile fewer than 2^23 runs.
     """
-    shift = max(len(address) - 1, 1).bit_length()
-    packed: Array = (address << shift) | np.arange(len(address))
+    shift = max(len(keys) - 1, 1).bit_length()
+    packed: Array = (keys << shift) | np.arange(len(keys))
     packed.sort()
     return packed & ((1 << shift) - 1), packed >> shift

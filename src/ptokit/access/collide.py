@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ptokit.access import sums
-from ptokit.access.cells import Cells
+from ptokit.access.cells import Cells, sorted_with_places
 from ptokit.access.commit import fold_all, memory_bits, window
 from ptokit.access.plan import Array, Lanes, Mask
 from ptokit.dtypes import ElementType
@@ -88,10 +88,10 @@ class Collisions:
             last = np.zeros(len(self.cells.order), np.bool_)
             last[self.cells.start + self.cells.count - 1] = True
             return last
-        by_thread = np.lexsort((self.cells.rank, self.thread, self.cells.cell_of_writer))
-        cell, thread = self.cells.cell_of_writer[by_thread], self.thread[by_thread]
+        own = self.cells.cell_of_writer * (int(self.thread.max(initial=0)) + 1) + self.thread
+        by_thread, own = sorted_with_places(own)
         last = np.ones(len(by_thread), np.bool_)
-        last[:-1] = (cell[1:] != cell[:-1]) | (thread[1:] != thread[:-1])
+        last[:-1] = own[1:] != own[:-1]
         out = np.empty_like(last)
         out[by_thread] = last
         return out
@@ -223,10 +223,12 @@ class Collisions:
             same = numbers[self.cells.count[numbers] == count]
             entries = self.cells.start[same][:, None] + np.arange(count)
             pattern = _pattern(self.thread[entries])
-            for kind in np.unique(pattern, axis=0):
-                part = (pattern == kind).all(axis=1)
-                values = self.values[entries[part]]
-                found.append(Alike(same[part], tuple(int(t) for t in kind), self.before[same[part]], values))
+            # One number per pattern: a digit below MOST_EXACT for each writer.
+            code = pattern @ sums.MOST_EXACT ** np.arange(count)
+            for kind in np.unique(code):
+                part = np.flatnonzero(code == kind)
+                thread = tuple(int(t) for t in pattern[part[0]])
+                found.append(Alike(same[part], thread, self.before[same[part]], self.values[entries[part]]))
         return found
 
 

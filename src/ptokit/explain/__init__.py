@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from ptokit.errors import PtoTypeError, PtoValueError
+from ptokit.errors import PtoValueError
 
 PREFIX = "PTO-"
 
@@ -63,11 +63,10 @@ def page(id: str) -> Page:  # noqa: A002 - the domain's word
     >>> page("l012").id, page("PTO-L012").severity
     ('PTO-L012', 'warning')
     """
-    if not isinstance(id, str):
-        raise PtoTypeError(f"a finding id is a string like 'PTO-L012', not {id!r}")
-    found = _pages().get(PREFIX + _code(id))
+    code = _code(str(id))
+    found = _pages().get(PREFIX + code)
     if found is None:
-        raise PtoValueError(f"{id!r} is not the id of a finding.{_hint(id)} All ids: ptokit explain")
+        raise PtoValueError(f"{id!r} is not the id of a finding.{_hint(code)} All ids: ptokit explain")
     return found
 
 
@@ -123,8 +122,16 @@ def _code(id_: str) -> str:
     return id_.strip().upper().removeprefix(PREFIX)
 
 
-def _hint(id_: str) -> str:
+def _hint(code: str) -> str:
     """` Did you mean 'PTO-L012'?`, or nothing where nothing is near."""
-    codes = [_code(known) for known in _pages()]
-    close = difflib.get_close_matches(_code(id_), codes, n=1, cutoff=0.5)
-    return f" Did you mean {PREFIX + close[0]!r}?" if close else ""
+    close = _nearest(code, [_code(known) for known in _pages()])
+    return f" Did you mean {PREFIX + close!r}?" if close else ""
+
+
+def _nearest(code: str, known: list[str]) -> str:
+    """The known code with the nearest number in the same room, else the one that looks most alike, if any."""
+    room, number = code[:1], code[1:]
+    same = [other for other in known if other[0] == room]
+    if same and re.fullmatch("[0-9]{1,9}", number):
+        return min(same, key=lambda other: abs(int(other[1:]) - int(number)))
+    return next(iter(difflib.get_close_matches(code, same or known, n=1, cutoff=0.5)), "")
