@@ -78,7 +78,7 @@ def test_what_lies_outside_the_buffer_is_not_moved_and_the_rest_of_the_run_is() 
     rep = rows_hit(tab, row_source(1, width=12), row_index(3), "a2a3")
     assert np.flatnonzero(buffer).tolist() == list(range(24, 32))
     assert ids(rep.findings, "error") == {"PTO-I002"}
-    assert only(rep.findings, "PTO-I002").facts["address"] == 24
+    assert only(rep.findings, "PTO-I002").facts["address"] == 32
 
 
 def test_a5_row_address_wraps_at_two_to_the_32_elements(tmp_path: Path) -> None:

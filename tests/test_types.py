@@ -84,8 +84,9 @@ def test_store_keeps_the_bits_of_its_own_type() -> None:
 
 def test_a_tile_starts_zeroed_and_data_is_live() -> None:
     tile = pto.Tile("float32", 2, 8, valid=(1, 3))
-    assert not tile.data.any()
     assert not tile.holds_data
+    assert not tile.data.any()
+    assert tile.holds_data
     tile.data[1] = 5
     assert tile.load().tolist() == [[0, 5, 0]]
     assert tile.holds_data

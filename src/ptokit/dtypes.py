@@ -131,7 +131,7 @@ def element_type(what: object) -> ElementType:
         return found
     try:
         dtype = np.dtype(what)  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError):
         raise PtoTypeError(
             f"an element type is a name or a NumPy dtype, not {what!r}. Known: {listed(ELEMENT_TYPES)}"
         ) from None
@@ -161,6 +161,8 @@ def describe(dtype: np.dtype[Any]) -> str:
 
 def as_array(values: object) -> Array:
     """The values as an array, or an error where they are ragged."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise PtoTypeError("a masked array has no value at its masked places: fill it first (.filled(value))")
     try:
         return np.asarray(values)
     except ValueError as ragged:
@@ -186,17 +188,29 @@ def _is_extension_float(dtype: np.dtype[Any]) -> bool:
 
 
 def _as_float(given: Array, to: ElementType) -> Array:
-    # hifloat8 casts to and from float32 only; float32 also holds every narrower float exactly.
-    wide = given.astype(np.float32) if _is_extension_float(given.dtype) else given
     with np.errstate(all="ignore"):
-        if to.name == "hifloat8":
-            wide = wide.astype(np.float32)
-        stored = wide.astype(to.numpy)
+        wide = given.astype(np.float32 if _is_extension_float(given.dtype) else np.float64)
+        # Only NumPy's own casts round once from float64; the others go through float32, so round to odd first.
+        narrow = wide if to.numpy.type.__module__ == "numpy" else _round_to_odd(wide)
+        stored = narrow.astype(to.numpy)
         back = stored.astype(np.float32)
-    lost = np.isfinite(wide.astype(np.float64)) & ~np.isfinite(back)
+    lost = (np.isfinite(wide) & ~np.isfinite(back)) | (np.isinf(wide) & np.isnan(back))
     if lost.any():
-        raise PtoValueError(f"{_first(given, lost)} is too large for {to}")
+        what = "too large for" if np.isfinite(wide[lost][0]) else "not a value of"
+        raise PtoValueError(f"{_first(given, lost)} is {what} {to}")
     return stored
+
+
+def _round_to_odd(wide: Array) -> Array:
+    """float32 from which a second rounding gives what one rounding of the original would have given."""
+    if wide.dtype == np.float32:
+        return wide
+    near = wide.astype(np.float32)
+    inexact = np.isfinite(wide) & (near.astype(np.float64) != wide)
+    away = inexact & (np.abs(near.astype(np.float64)) > np.abs(wide))
+    bits = near.view(np.uint32) - away.astype(np.uint32)
+    odd: Array = np.where(inexact, bits | 1, bits).astype(np.uint32)
+    return odd.view(np.float32)
 
 
 def _as_integer(given: Array, to: ElementType) -> Array:

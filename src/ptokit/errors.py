@@ -45,7 +45,11 @@ class IllegalInstruction(PtoValueError):  # noqa: N818 - the public name is fixe
         told = [f for f in self.findings if f.severity == "error"] or self.findings
         lines = [f"{instruction} is not legal on {target}:"]
         lines += [f"  {f.id}: {f.message} {f.fix}" for f in told]
+        self._made_of = (instruction, target, self.findings)
         super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[type[IllegalInstruction], tuple[str, str, list[Finding]]]:
+        return type(self), self._made_of
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from ptokit.access.rules import (
     Rule,
     atomic_type,
     element_type_listed,
+    index_layout,
     judge,
     padded_rows_agree,
     two_dimensional,
@@ -53,6 +54,12 @@ RULES = (
         "an element type of the first custom form",
         element_type_listed(ELEMENTS, "the first custom form"),
         "Use today's MSCATTER, which also moves hifloat8.",
+    ),
+    Rule(
+        "PTO-L009",
+        "index tile ND or DN",
+        index_layout(("nd", "dn"), "the first custom form reads it linearly"),
+        "Declare the index tile ND or DN.",
     ),
     Rule(
         "PTO-L010",
@@ -161,6 +168,6 @@ def _first_mode(target: str) -> str:
 
 def _as_column(idx: Tile) -> Tile:
     """The same words as `[R,1]` in DN: with one column both layouts are linear."""
-    column = Tile(idx.dtype, idx.rows, 1, (-1, -1), "dn", idx.loc, idx.fractal, data=idx.data)
+    column = Tile(idx.dtype, idx.rows, 1, (-1, -1), "dn", idx.loc, idx.fractal, data=idx.storage)
     column.set_valid(*idx.valid)
     return column

@@ -18,12 +18,15 @@ Offsets = npt.NDArray[np.int64]
 
 DYNAMIC = -1
 FRACTAL_ROWS = 16
+MOST_BYTES = 1 << 34
+"""More than any tile needs: a size beyond it is a slip of the pen."""
+MOST_STRIDE = 1 << 62
 LAYOUTS = ("nd", "dn", "nz")
 LOCATIONS = ("vec", "mat", "left", "right", "acc", "bias", "scaling")
 DIMS = ("S0", "S1", "S2", "S3", "S4")
 
 
-def _whole(value: object, what: str) -> int:
+def whole(value: object, what: str) -> int:
     """An integer, or an error that names what should have been one."""
     if isinstance(value, (bool, np.bool_)):
         raise PtoTypeError(f"{what} is {value!r}; a whole number is wanted")
@@ -34,12 +37,14 @@ def _whole(value: object, what: str) -> int:
 
 
 def _whole_tuple(values: object, count: int, what: str) -> tuple[int, ...]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence | np.ndarray):
+    is_row = isinstance(values, Sequence) or (isinstance(values, np.ndarray) and values.ndim == 1)
+    if isinstance(values, (str, bytes)) or not is_row:
         raise PtoTypeError(f"{what} is {values!r}; {count} whole numbers are wanted")
+    assert isinstance(values, Sequence | np.ndarray)
     if len(values) != count:
         hint = " (pad a shape with ones on the left)" if count == 5 else ""
         raise PtoValueError(f"{what} has {len(values)} numbers, {tuple(values)}; {count} are wanted{hint}")
-    return tuple(_whole(v, f"{what}[{i}]") for i, v in enumerate(values))
+    return tuple(whole(v, f"{what}[{i}]") for i, v in enumerate(values))
 
 
 def _word(given: object, known: Sequence[str], what: str) -> str:
@@ -84,27 +89,41 @@ class Tile:
         data: Array | None = None,
     ) -> None:
         self.dtype: ElementType = element_type(dtype)
-        self.rows = _whole(rows, "rows")
-        self.cols = _whole(cols, "cols")
+        self.rows = whole(rows, "rows")
+        self.cols = whole(cols, "cols")
         if self.rows < 1 or self.cols < 1:
             raise PtoValueError(f"a tile of {self.rows} x {self.cols} has no elements; both must be at least 1")
         self.layout = _word(layout, LAYOUTS, "layout")
         self.loc = _word(loc, LOCATIONS, "loc")
-        self.fractal = _whole(fractal, "fractal")
+        self.fractal = whole(fractal, "fractal")
         declared = (self.rows, self.cols) if valid is None else _whole_tuple(valid, 2, "valid")
         self.declared_valid: tuple[int, int] = (declared[0], declared[1])
-        self._check_valid(self.declared_valid, dynamic_allowed=True)
         self._valid = self.declared_valid
-        self._stored = False
-        self.data: Array = self._own(data)
+        self._check_valid(self.declared_valid, dynamic_allowed=True)
+        self._holds_data = data is not None
+        self.storage: Array = self._own(data)
 
-    def _own(self, data: Array | None) -> Array:
+    def _own(self, data: object) -> Array:
         size = self.rows * self.cols
+        if size * self.dtype.itemsize > MOST_BYTES:
+            raise PtoValueError(f"a tile of {self.rows} x {self.cols} {self.dtype} is larger than any chip's memory")
         if data is None:
             return np.zeros(size, self.dtype.numpy)
-        if data.ndim != 1 or data.size != size or data.dtype.type is not self.dtype.numpy.type:
-            raise PtoValueError(f"data is {data.shape} of {data.dtype}; a flat array of {size} {self.dtype} is wanted")
+        if not isinstance(data, np.ndarray):
+            raise PtoTypeError(f"data is a {type(data).__name__}; a flat ndarray of {size} {self.dtype} is wanted")
+        fits = data.shape == (size,) and data.flags.c_contiguous
+        if not fits or data.dtype.type is not self.dtype.numpy.type or not data.dtype.isnative:
+            raise PtoValueError(
+                f"data is an array of shape {data.shape}, strides {data.strides} and dtype {data.dtype}; "
+                f"a flat array of {size} {self.dtype} without gaps is wanted"
+            )
         return data
+
+    @property
+    def data(self) -> Array:
+        """The live elements in storage order, padding included; from now on the tile counts as holding data."""
+        self._holds_data = True
+        return self.storage
 
     def _check_valid(self, valid: tuple[int, int], *, dynamic_allowed: bool) -> None:
         for name, extent, padded in zip(("rows", "columns"), valid, (self.rows, self.cols), strict=True):
@@ -125,8 +144,8 @@ class Tile:
 
     @property
     def holds_data(self) -> bool:
-        """Something was stored, or written through `data`."""
-        return self._stored or bool(self.data.view(self.dtype.bits).any())
+        """Something was stored, or `data` was handed out for writing."""
+        return self._holds_data
 
     @property
     def valid(self) -> tuple[int, int]:
@@ -157,7 +176,7 @@ class Tile:
 
     def set_valid(self, rows: int, cols: int) -> None:
         """Give the dynamic valid extents their values; a static one must be repeated as it is."""
-        wanted = (_whole(rows, "rows"), _whole(cols, "cols"))
+        wanted = (whole(rows, "rows"), whole(cols, "cols"))
         for declared, given in zip(self.declared_valid, wanted, strict=True):
             if declared not in (DYNAMIC, given):
                 raise PtoValueError(
@@ -179,7 +198,7 @@ class Tile:
     def is_mapped(self) -> bool:
         """Every valid element has a place in `data` (an NZ tile of half fractals has not)."""
         offsets = self.valid_offsets()
-        return not offsets.size or int(offsets.max()) < self.data.size
+        return not offsets.size or int(offsets.max()) < self.storage.size
 
     def _mapped_offsets(self) -> Offsets:
         offsets = self.valid_offsets()
@@ -194,7 +213,7 @@ class Tile:
         given = as_array(values)
         if given.shape != self.valid:
             raise PtoValueError(f"values of shape {given.shape} for the valid region {self.valid} of {self}")
-        self.data[self._mapped_offsets()] = convert(given, self.dtype)
+        self.storage[self._mapped_offsets()] = convert(given, self.dtype)
         self.mark_stored()
 
     def load(self) -> Array:
@@ -203,11 +222,11 @@ class Tile:
         >>> Tile("int32", 2, 8, valid=(1, 3)).load()
         array([[0, 0, 0]], dtype=int32)
         """
-        return np.asarray(self.data[self._mapped_offsets()])
+        return np.asarray(self.storage[self._mapped_offsets()])
 
     def mark_stored(self) -> None:
         """The tile holds data now, zeros included."""
-        self._stored = True
+        self._holds_data = True
 
     def copy(self) -> Tile:
         """The same tile with data of its own."""
@@ -219,9 +238,9 @@ class Tile:
             self.layout,
             self.loc,
             self.fractal,
-            data=self.data.copy(),
+            data=self.storage.copy(),
         )
-        other._valid, other._stored = self._valid, self._stored
+        other._valid, other._holds_data = self._valid, self._holds_data
         return other
 
     def __repr__(self) -> str:
@@ -280,7 +299,9 @@ class GlobalTensor:
         if self.declared_stride is not None:
             _check_extents(self.declared_stride, "stride", DYNAMIC)
         self._actual = None if actual is None else _whole_tuple(actual, 5, "actual")
-        self.base = _whole(base, "base")
+        self.base = whole(base, "base")
+        if not 0 <= self.base <= self.memory.size:
+            raise PtoValueError(f"base={self.base} does not lie in a buffer of {self.memory.size} elements")
         self._check_actual()
         if self.is_known:
             self._check_room()
@@ -299,7 +320,7 @@ class GlobalTensor:
         if not self.size:
             return
         last = sum((extent - 1) * step for extent, step in zip(self.shape, self.stride, strict=True))
-        if self.base < 0 or self.base + last >= self.memory.size:
+        if self.base + last >= self.memory.size:
             raise PtoValueError(
                 f"a buffer of {self.memory.size} elements is too small for shape {self.shape} and stride "
                 f"{self.stride}{f' from element {self.base}' if self.base else ''}: "
@@ -355,7 +376,7 @@ class GlobalTensor:
 
     def copy(self) -> GlobalTensor:
         """The same view on a copy of the whole buffer."""
-        shape = getattr(self.buffer, "shape", self.memory.shape)
+        shape = self.buffer.shape if isinstance(self.buffer, np.ndarray) else self.memory.shape
         return GlobalTensor(
             self.memory.copy().reshape(shape),
             self.dtype,
@@ -375,9 +396,9 @@ class GlobalTensor:
         """
         start = _whole_tuple(offsets, 5, "offsets")
         extent = _whole_tuple(sizes, 5, "sizes")
-        for dim, first, count, whole in zip(DIMS, start, extent, self.shape, strict=True):
-            if first < 0 or count < 0 or first + count > whole:
-                raise PtoIndexError(f"{dim}: {first} to {first + count} does not lie within 0 to {whole}")
+        for dim, first, count, size in zip(DIMS, start, extent, self.shape, strict=True):
+            if first < 0 or count < 0 or first + count > size:
+                raise PtoIndexError(f"{dim}: {first} to {first + count} does not lie within 0 to {size}")
         base = self.base + sum(f * s for f, s in zip(start, self.stride, strict=True))
         return GlobalTensor(self.buffer, self.dtype, extent, self.stride, self.layout, base=base)
 
@@ -389,10 +410,10 @@ class GlobalTensor:
         if len(slices) == 2:
             slices = (slice(None),) * 3 + slices
         start, extent = [], []
-        for dim, part, whole in zip(DIMS, slices, self.shape, strict=True):
-            first = 0 if part.start is None else _whole(part.start, dim)
-            end = whole if part.stop is None else _whole(part.stop, dim)
-            if part.step not in (None, 1):
+        for dim, part, size in zip(DIMS, slices, self.shape, strict=True):
+            first = 0 if part.start is None else whole(part.start, dim)
+            end = size if part.stop is None else whole(part.stop, dim)
+            if part.step is not None and whole(part.step, f"the step of {dim}") != 1:
                 raise PtoIndexError(f"{dim}: a step of {part.step} is not a sub-view; give a stride instead")
             start.append(first)
             extent.append(end - first)
@@ -406,6 +427,8 @@ class GlobalTensor:
 
 def _check_extents(extents: tuple[int, ...], what: str, least: int) -> None:
     for i, extent in enumerate(extents):
+        if extent >= MOST_STRIDE:
+            raise PtoValueError(f"{what}[{i}] is {extent}: no 64-bit address reaches that far")
         if extent < least:
             raise PtoValueError(f"{what}[{i}] is {extent}; it must be at least 0, or -1 where it is dynamic")
 
@@ -422,11 +445,24 @@ def _flat_view(buffer: object, dtype: ElementType) -> tuple[object, Array]:
             )
         return buffer, np.asarray(buffer).reshape(-1)
     try:
+        form = memoryview(buffer).format  # type: ignore[arg-type]
         raw = np.frombuffer(buffer, np.uint8)  # type: ignore[call-overload]
     except (TypeError, ValueError, BufferError) as unusable:
         raise PtoTypeError(
             f"a buffer is an ndarray or an object with the buffer protocol, not {type(buffer).__name__} ({unusable})"
         ) from None
+    if form not in ("B", "b", "c") and form != np.dtype(dtype.bits).char:
+        _same_format(form, dtype)
     if raw.size % dtype.itemsize:
         raise PtoValueError(f"a buffer of {raw.size} bytes does not hold whole {dtype} elements")
     return buffer, raw.view(dtype.numpy)
+
+
+def _same_format(form: str, dtype: ElementType) -> None:
+    """A buffer of typed elements must hold the tensor's type; plain bytes hold any."""
+    try:
+        held = np.dtype(form)
+    except (TypeError, ValueError):
+        held = None
+    if held is None or held.type is not dtype.numpy.type or not held.isnative:
+        raise PtoTypeError(f"the buffer holds elements of format {form!r}; the tensor's element type is {dtype}")

@@ -39,13 +39,6 @@ class Cells:
         order = self.order[np.repeat(self.start[many], count) + inside]
         return Cells(self.plan, order, start, count, self.was_split)
 
-    def some(self, keep: Lanes) -> Cells:
-        """The cells of these numbers."""
-        count = self.count[keep]
-        start = np.cumsum(count) - count
-        inside = np.arange(int(count.sum())) - np.repeat(start, count)
-        return Cells(self.plan, self.order[np.repeat(self.start[keep], count) + inside], start, count, self.was_split)
-
     @cached_property
     def cell_of_writer(self) -> Lanes:
         """Per entry of `order`: its cell."""

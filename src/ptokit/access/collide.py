@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -10,7 +11,7 @@ import numpy as np
 
 from ptokit.access import sums
 from ptokit.access.cells import Cells, sorted_with_places
-from ptokit.access.commit import fold_all, memory_bits, window
+from ptokit.access.commit import memory_bits, window
 from ptokit.access.plan import Array, Lanes, Mask
 from ptokit.dtypes import ElementType
 from ptokit.policies import ScatterAtomicOp
@@ -77,6 +78,10 @@ class Collisions:
         first = int(self.cells.start[cell])
         return slice(first, first + int(self.cells.count[cell]))
 
+    def elements(self, cell: Lanes, column: Lanes) -> Elements:
+        """Single elements of contested cells, with all their writers."""
+        return Elements(self, cell, column)
+
     def per_cell_any(self, entries: Array) -> Mask:
         """Whether any entry of a cell is true, along the first axis."""
         return np.asarray(np.logical_or.reduceat(entries, self.cells.start))
@@ -88,20 +93,15 @@ class Collisions:
             last = np.zeros(len(self.cells.order), np.bool_)
             last[self.cells.start + self.cells.count - 1] = True
             return last
-        own = self.cells.cell_of_writer * (int(self.thread.max(initial=0)) + 1) + self.thread
-        by_thread, own = sorted_with_places(own)
-        last = np.ones(len(by_thread), np.bool_)
-        last[:-1] = own[1:] != own[:-1]
-        out = np.empty_like(last)
-        out[by_thread] = last
-        return out
+        # From behind, the first of each (cell, thread) is its last.
+        return first_of_each(self.cells.cell_of_writer[::-1], self.thread[::-1])[::-1]
 
     @cached_property
     def verdicts(self) -> Array:
         """Per cell: its `Verdict` (the worst of its columns)."""
         if not self.count:
             return np.zeros(0, np.int64)
-        if self.cells.plan.call.atomic is ScatterAtomicOp.None_:
+        if self.atomic is ScatterAtomicOp.None_:
             return self._stores()
         return np.where(self._order_matters(), Verdict.ORDER_SENSITIVE, Verdict.DEFINED)
 
@@ -111,15 +111,27 @@ class Collisions:
         plan, cells = self.cells.plan, self.cells
         slot = plan.slot[plan.lane_of_run[cells.order]]
         cell = cells.cell_of_writer
-        if (plan.runs_are_rows and plan.call.is_nz) or cells.was_split:
+        several = (plan.runs_are_rows and plan.call.is_nz) or bool((slot != slot[cells.start][cell]).any())
+        if several:
             # A slot is several cells here, or a cell is hit through several slots: the worst comes first.
             order = np.lexsort((-self.verdicts[cell], slot))
             slot, first = np.unique(slot[order], return_index=True)
             cell = cell[order[first]]
         else:
-            slot, first = np.unique(slot[cells.start], return_index=True)
-            cell = first
+            slot, cell = np.unique(slot[cells.start], return_index=True)
         return SlotVerdicts(slot, self.verdicts[cell], cell)
+
+    @property
+    def atomic(self) -> ScatterAtomicOp:
+        """The call's atomic."""
+        return self.cells.plan.call.atomic
+
+    def _stores(self) -> Array:
+        differ = self._differ(np.ones(len(self.values), np.bool_))
+        verdict = np.where(differ, Verdict.DEFINED, Verdict.BENIGN)
+        if self.thread is None:
+            return verdict
+        return np.where(self._differ(self.survives), Verdict.UNDEFINED, verdict)
 
     def _differ(self, among: Mask) -> Mask:
         """Per cell: the writers among these bring different bits in some column."""
@@ -132,23 +144,20 @@ class Collisions:
         rank = np.where(among, self.cells.rank, len(among))
         return np.asarray(np.minimum.reduceat(rank, self.cells.start))
 
-    def _stores(self) -> Array:
-        verdict = np.where(self._differ(np.ones(len(self.values), np.bool_)), Verdict.DEFINED, Verdict.BENIGN)
-        if self.thread is None:
-            return verdict
-        return np.where(self._differ(self.survives), Verdict.UNDEFINED, verdict)
-
     def _order_matters(self) -> Mask:
         """Per cell: an order that nobody promises decides the result of an atomic."""
         if self.thread is None or not self.dtype.is_float:
             return np.zeros(self.count, np.bool_)
-        if self.cells.plan.call.atomic is ScatterAtomicOp.Add:
+        if self.atomic is ScatterAtomicOp.Add:
             return self._sum_depends_on_order()
-        return self._extreme_depends_on_order()
+        return np.asarray(self.mixed_extremes.any(axis=1))
 
-    def _extreme_depends_on_order(self) -> Mask:
-        """Per cell: zeros of both signs come, one of them stays, and it is whichever comes first."""
-        largest = self.cells.plan.call.atomic is ScatterAtomicOp.Max
+    # Max and Min: zeros of both signs
+
+    @cached_property
+    def mixed_extremes(self) -> Mask:
+        """Per cell and column: a zero comes to stay, and its sign is that of whichever zero comes first."""
+        largest = self.atomic is ScatterAtomicOp.Max
         number = self.values.view(self.dtype.numpy)
         there = self.before.view(self.dtype.numpy)
         if largest:
@@ -156,58 +165,61 @@ class Collisions:
         else:
             best = np.minimum.reduceat(np.where(np.isnan(number), np.inf, number), self.cells.start)
         zero_stays = (best == 0) & ((there < 0) if largest else (there > 0))
-        zero = number == 0
-        minus, plus = self.per_cell_any(zero & np.signbit(number)), self.per_cell_any(zero & ~np.signbit(number))
-        mixed = zero_stays & minus & plus
-        matters = np.asarray(mixed.any(axis=1))
-        for cell in np.flatnonzero(matters & ~self._own_threads()):
-            columns = np.flatnonzero(mixed[cell])
-            matters[cell] = any(len(self.extremes(int(cell), int(column))) > 1 for column in columns)
-        return matters
+        zero, negative = number == 0, np.signbit(number)
+        mixed = np.zeros(there.shape, np.bool_)
+        mixed |= zero_stays & self.per_cell_any(zero & negative) & self.per_cell_any(zero & ~negative)
+        cell, column = np.nonzero(mixed)
+        if len(cell):
+            mixed[cell, column] = self.elements(cell, column).first_zeros_differ()
+        return mixed
 
-    def _own_threads(self) -> Mask:
-        """Per cell: every writer is an access of another thread, so that any of them can be the first."""
-        return np.asarray(np.logical_and.reduceat(self.survives, self.cells.start))
+    # Add: sums that depend on the order
+
+    @cached_property
+    def undecided(self) -> Mask:
+        """Per cell and column: nothing shows that the sum is the same in every order."""
+        exact = sums.exact_whatever_order(self.before, self.values, self.cells.start, self.dtype)
+        return ~exact & ~self._one_thread()[:, None]
+
+    @cached_property
+    def bounded(self) -> Mask:
+        """Per cell and column: too many addends to try every order; the sum is known by its bounds."""
+        if self.thread is None or self.atomic is not ScatterAtomicOp.Add or not self.dtype.is_float or not self.count:
+            return np.zeros(self.before.shape, np.bool_)
+        many = self.cells.count > sums.MOST_EXACT
+        if not many.any():
+            return np.zeros(self.before.shape, np.bool_)
+        addends = np.add.reduceat((~sums.is_zero(self.values, self.dtype)).astype(np.int64), self.cells.start)
+        return np.asarray(self.undecided & many[:, None] & (addends > sums.MOST_EXACT))
+
+    def _sum_depends_on_order(self) -> Mask:
+        undecided = self.undecided
+        matters: Mask = np.asarray(self.bounded.any(axis=1))
+        few = np.flatnonzero(undecided.any(axis=1) & (self.cells.count <= sums.MOST_EXACT))
+        for group in self._alike_cells(few):
+            matters[group.numbers] = group.depends_on_order(self.dtype)
+        sparse = undecided & ~self.bounded & (self.cells.count > sums.MOST_EXACT)[:, None]
+        cell, column = np.nonzero(sparse & ~matters[:, None])
+        for group in self.elements(cell, column).alike():
+            matters[cell[group.numbers[group.depends_on_order(self.dtype)]]] = True
+        return matters
 
     def sensitive_column(self, cell: int) -> int:
         """The first column of an order-sensitive cell in which the order shows."""
-        columns = range(self.cells.length)
-        if self.cells.plan.call.atomic is not ScatterAtomicOp.Add:
-            return next(column for column in columns if len(self.extremes(cell, column)) > 1)
-        return next(column for column in columns if self._column(cell, column)._sum_depends_on_order()[0])
-
-    def _column(self, cell: int, column: int) -> Collisions:
-        """One column of one cell, as collisions of its own."""
-        entries = self.entries_of(cell)
-        assert self.thread is not None
-        return Collisions(
-            self.cells.some(np.array([cell])),
-            self.values[entries, column : column + 1],
-            self.before[cell : cell + 1, column : column + 1],
-            self.thread[entries],
-        )
-
-    def extremes(self, cell: int, column: int) -> set[int]:
-        """The bits that Max or Min can leave: where a zero comes to stay, the first zero of any thread."""
-        assert self.thread is not None
-        entries = self.entries_of(cell)
-        comes, thread = self.values[entries, column], self.thread[entries]
-        there = self.before[cell, column : column + 1]
-        result = fold_all(self.cells.plan.call, there, comes[:, None])
-        if result.view(self.dtype.numpy)[0] != 0 or there.view(self.dtype.numpy)[0] == 0:
-            return {int(result[0])}
-        zeros = np.flatnonzero(comes.view(self.dtype.numpy) == 0)
-        _, heads = np.unique(thread[zeros], return_index=True)
-        return {int(bits) for bits in comes[zeros[heads]]}
-
-    def _sum_depends_on_order(self) -> Mask:
-        assert self.thread is not None
-        cells = self.cells
-        undecided = ~sums.exact_whatever_order(self.before, self.values, cells.start, self.dtype)
-        matters = undecided & (cells.count > sums.MOST_EXACT) & ~self._one_thread()
-        for group in self.alike(np.flatnonzero(undecided & (cells.count <= sums.MOST_EXACT))):
+        if self.atomic is not ScatterAtomicOp.Add:
+            return int(self.mixed_extremes[cell].argmax())
+        if self.bounded[cell].any():
+            return int(self.bounded[cell].argmax())
+        columns = np.flatnonzero(self.undecided[cell])
+        matters = np.zeros(len(columns), np.bool_)
+        for group in self.elements(np.full(len(columns), cell), columns).alike():
             matters[group.numbers] = group.depends_on_order(self.dtype)
-        return matters
+        return int(columns[matters.argmax()])
+
+    def mixed_or_sum(self, cell: int, column: int) -> bool:
+        """Whether this column of an order-sensitive cell is one that the order may touch."""
+        undecided = self.undecided if self.atomic is ScatterAtomicOp.Add else self.mixed_extremes
+        return bool(undecided[cell, column])
 
     def _one_thread(self) -> Mask:
         """Per cell: all writers are accesses of one thread."""
@@ -215,26 +227,105 @@ class Collisions:
         first = np.repeat(self.thread[self.cells.start], self.cells.count)
         return ~self.per_cell_any(self.thread != first)
 
-    def alike(self, numbers: Lanes) -> list[Alike]:
-        """These cells in groups of the same count of writers and the same pattern of threads."""
+    def _alike_cells(self, numbers: Lanes) -> list[Alike]:
+        """These cells, whole, in groups of the same count of writers and the same pattern of threads."""
         assert self.thread is not None
         found = []
         for count in np.unique(self.cells.count[numbers]):
             same = numbers[self.cells.count[numbers] == count]
             entries = self.cells.start[same][:, None] + np.arange(count)
-            pattern = _pattern(self.thread[entries])
-            # One number per pattern: a digit below MOST_EXACT for each writer.
-            code = pattern @ sums.MOST_EXACT ** np.arange(count)
-            for kind in np.unique(code):
-                part = np.flatnonzero(code == kind)
-                thread = tuple(int(t) for t in pattern[part[0]])
+            for thread, part in by_pattern(self.thread[entries]):
                 found.append(Alike(same[part], thread, self.before[same[part]], self.values[entries[part]]))
         return found
 
 
 @dataclass(frozen=True)
+class Elements:
+    """Single elements of contested cells, and the entries of all their writers in one row."""
+
+    found: Collisions
+    cell: Lanes
+    column: Lanes
+
+    @cached_property
+    def count(self) -> Lanes:
+        """Per element: its writers."""
+        return np.asarray(self.found.cells.count[self.cell])
+
+    @cached_property
+    def start(self) -> Lanes:
+        """Per element: where its writers begin."""
+        return np.asarray(np.cumsum(self.count) - self.count)
+
+    @cached_property
+    def owner(self) -> Lanes:
+        """Per writer: its element."""
+        return np.repeat(np.arange(len(self.cell)), self.count)
+
+    @cached_property
+    def entry(self) -> Lanes:
+        """Per writer: its entry in the collisions."""
+        inside = np.arange(int(self.count.sum())) - np.repeat(self.start, self.count)
+        return np.repeat(self.found.cells.start[self.cell], self.count) + inside
+
+    @cached_property
+    def bits(self) -> Array:
+        """Per writer: what it brings."""
+        return np.asarray(self.found.values[self.entry, self.column[self.owner]])
+
+    @cached_property
+    def before(self) -> Array:
+        """Per element: what was there."""
+        return np.asarray(self.found.before[self.cell, self.column])
+
+    @cached_property
+    def thread(self) -> Lanes:
+        """Per writer: its thread."""
+        assert self.found.thread is not None
+        return np.asarray(self.found.thread[self.entry])
+
+    def any_writer(self, test: Mask) -> Mask:
+        """Per element: some writer passes."""
+        return np.asarray(np.logical_or.reduceat(test, self.start))
+
+    @cached_property
+    def survives(self) -> Mask:
+        """Per writer: its store can be what remains."""
+        return np.asarray(self.found.survives[self.entry])
+
+    @cached_property
+    def is_first_zero(self) -> Mask:
+        """Per writer: it brings the first zero of its thread, so that it can be the first of all."""
+        zero = sums.is_zero(self.bits, self.found.dtype)
+        first = np.zeros(len(self.bits), np.bool_)
+        first[zero] = first_of_each(self.owner[zero], self.thread[zero])
+        return first
+
+    def first_zeros_differ(self) -> Mask:
+        """Per element: zeros of both signs can come first."""
+        return self.any_writer(self.is_first_zero & (self.bits == 0)) & self.any_writer(
+            self.is_first_zero & (self.bits != 0)
+        )
+
+    def alike(self) -> list[Alike]:
+        """The elements in groups of as many addends (zeros change no sum) and the same pattern of threads."""
+        addend = np.flatnonzero(~sums.is_zero(self.bits, self.found.dtype))
+        owner = self.owner[addend]
+        count = np.bincount(owner, minlength=len(self.cell))
+        first = np.cumsum(count) - count
+        groups = []
+        for size in np.unique(count):
+            same = np.flatnonzero(count == size)
+            writers = addend[first[same][:, None] + np.arange(size)]
+            for thread, part in by_pattern(self.thread[writers]):
+                values = self.bits[writers[part]][:, :, None]
+                groups.append(Alike(same[part], thread, self.before[same[part]][:, None], values))
+        return groups
+
+
+@dataclass(frozen=True)
 class Alike:
-    """Cells whose writers are as many and share threads in the same way."""
+    """Cells (or elements) whose writers are as many and share threads in the same way."""
 
     numbers: Lanes
     thread: tuple[int, ...]
@@ -244,18 +335,55 @@ class Alike:
     def depends_on_order(self, dtype: ElementType) -> Mask:
         """Per cell: two orders give different sums in some column."""
         matters = np.zeros(len(self.numbers), np.bool_)
+        still = np.arange(len(self.numbers))
+        before, values = self.before, self.values
         first: Array | None = None
-        for total in sums.sums(self.before, self.values, self.thread, dtype):
-            first = total if first is None else first
-            matters |= (total != first).any(axis=1)
-            if matters.all():
+        for order in sums.orders(self.thread):
+            total = sums.total(before, values, order, dtype)
+            if first is None:
+                first = total
+                continue
+            differs = (total != first).any(axis=1)
+            if differs.any():
+                matters[still[differs]] = True
+                still, before, values, first = (part[~differs] for part in (still, before, values, first))
+            if not len(still):
                 break
         return matters
 
+    def can_be(self, bits: Array, dtype: ElementType) -> Mask:
+        """Per cell: some order gives these bits [cells, columns] in every column."""
+        found = np.zeros(len(self.numbers), np.bool_)
+        still = np.arange(len(self.numbers))
+        before, values = self.before, self.values
+        for order in sums.orders(self.thread):
+            same = (sums.total(before, values, order, dtype) == bits).all(axis=1)
+            if same.any():
+                found[still[same]] = True
+                still, before, values, bits = (part[~same] for part in (still, before, values, bits))
+            if not len(still):
+                break
+        return found
 
-def _pattern(thread: Array) -> Array:
-    """Threads by the first writer that shares them: (7, 3, 7) becomes (0, 1, 0)."""
-    return np.asarray((thread[:, :, None] == thread[:, None, :]).argmax(axis=2))
+
+def first_of_each(group: Lanes, thread: Lanes) -> Mask:
+    """Per entry: the first of its (group, thread)."""
+    order, key = sorted_with_places(group * (int(thread.max(initial=0)) + 1) + thread)
+    first = np.ones(len(order), np.bool_)
+    first[1:] = key[1:] != key[:-1]
+    out = np.empty_like(first)
+    out[order] = first
+    return out
+
+
+def by_pattern(thread: Array) -> Iterator[tuple[tuple[int, ...], Lanes]]:
+    """Rows of threads in groups that share threads in the same way: (7, 3, 7) is (0, 1, 0)."""
+    pattern = (thread[:, :, None] == thread[:, None, :]).argmax(axis=2)
+    # One number per pattern: a digit below MOST_EXACT for each writer.
+    code = pattern @ sums.MOST_EXACT ** np.arange(thread.shape[1])
+    for kind in np.unique(code):
+        part = np.flatnonzero(code == kind)
+        yield tuple(int(t) for t in pattern[part[0]]), part
 
 
 def collide(cells: Cells, values: Array) -> Collisions:

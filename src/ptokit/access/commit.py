@@ -35,7 +35,7 @@ def window(array: Array, length: int, step: int = 1) -> Array:
 def source_bits(plan: Plan) -> Array:
     """What the runs bring: one row of bits per run."""
     tile = plan.call.tile
-    data = bits_of(tile.data, tile.dtype)
+    data = bits_of(tile.storage, tile.dtype)
     if plan.runs.length == 1:
         return data[plan.runs.src][:, None]
     return np.asarray(window(data, plan.runs.length, plan.runs.src_step)[plan.runs.src])
@@ -119,7 +119,7 @@ def fold_all(call: Access, there: Array, comes: Array) -> Array:
 def gather(plan: Plan, runs: Plan) -> None:
     """Read the performed `runs` of `plan` into the destination tile; Zero fills what is out of bounds."""
     call = plan.call
-    tile = bits_of(call.tile.data, call.tile.dtype)
+    tile = bits_of(call.tile.storage, call.tile.dtype)
     if call.drops:
         _zero(plan, tile)
     memory, length = memory_bits(call), runs.runs.length
@@ -154,7 +154,10 @@ def _order(plan: Plan, chance: np.random.Generator) -> Lanes:
     """A random order that keeps the order of each thread."""
     assert plan.threads is not None
     thread = plan.threads.of(plan.runs.row, plan.runs.col)
-    moment = chance.random(plan.count)
+    count = int(thread.max(initial=0)) + 1
+    # Every thread starts when it likes and is as fast as it likes; else all would walk side by side.
+    start = chance.random(count)
+    moment = start[thread] + (1 - start[thread]) * chance.random(count)[thread] * chance.random(plan.count)
     # Within a thread, hand its moments out in its own order; the runs stand in that order already.
     by_thread = np.argsort(thread, kind="stable")
     by_moment = np.lexsort((moment, thread))

@@ -25,8 +25,8 @@ KINDS: dict[Verdict, tuple[str, Severity, str]] = {
     Verdict.ORDER_SENSITIVE: (
         "PTO-C003",
         Severity.WARNING,
-        "No policy orders these operations: combine the duplicates before the call, use int32, or run it on a2a3, "
-        "which adds in walk order.",
+        "No policy orders these operations: combine the duplicates before the call, or accumulate in int32 "
+        "(max, min: replace -0 by 0 first).",
     ),
     Verdict.UNDEFINED: ("PTO-C004", Severity.WARNING, "Ask for conflict='last': the largest source index wins."),
 }
@@ -61,7 +61,7 @@ def _slot_facts(found: Collisions, outcomes: Outcomes, slot: int, cell: int, ver
     facts: dict[str, Any] = {
         "slot": slot,
         "address": address,
-        "column": int(found.cells.plan.runs.col[found.runs_of(cell)[0]]) + column if found.cells.length > 1 else 0,
+        "column": _row_column(found, slot, cell) + column,
         "writers": len(lanes),
         "lanes": [list(lane) for lane in lanes[:MANY_WRITERS]],
         "values": json_value(found.values[entries, column].view(found.dtype.numpy)[:MANY_WRITERS]),
@@ -77,6 +77,15 @@ def _slot_facts(found: Collisions, outcomes: Outcomes, slot: int, cell: int, ver
     if verdict >= Verdict.ORDER_SENSITIVE:
         facts.update(outcomes.facts(cell, column))
     return facts
+
+
+def _row_column(found: Collisions, slot: int, cell: int) -> int:
+    """Row: the column of the slot at which the cell begins (NZ blocks, rows that overlap); Elem: 0."""
+    plan = found.cells.plan
+    if not plan.runs_are_rows:
+        return 0
+    runs = found.runs_of(cell)
+    return int(plan.runs.col[runs[plan.slot[plan.lane_of_run[runs]] == slot][0]])
 
 
 def _telling_column(found: Collisions, cell: int, verdict: Verdict) -> int:
@@ -120,7 +129,9 @@ def _sentence(plan: Plan, facts: dict[str, Any], verdict: Verdict) -> str:
         Verdict.DEFINED: lambda: (
             f"lane {tuple(facts['winner'])} wins" if "winner" in facts else f"{op} has one result here"
         ),
-        Verdict.ORDER_SENSITIVE: lambda: f"the result of {op} depends on an order that nobody promises",
+        Verdict.ORDER_SENSITIVE: lambda: (
+            f"the result of {op} {'depends' if facts['exact'] else 'may depend'} on an order that nobody promises"
+        ),
         Verdict.UNDEFINED: lambda: (
             f"any of {len(facts['survivors'])} may survive, the scheduler decides (under Last: lane {last})"
         ),
@@ -142,7 +153,8 @@ def determinism(plan: Plan, found: Collisions | None) -> tuple[bool, str]:
         return False, f"slot {slot} has {writers} writers, and the warp scheduler decides which one survives"
     if worst is Verdict.ORDER_SENSITIVE:
         op = word(plan.call.atomic)
-        return False, f"slot {slot} has {writers} writers, and the result of {op} depends on their order"
+        depends = "may depend" if found.bounded[by_slot.cell[at]].any() else "depends"
+        return False, f"slot {slot} has {writers} writers, and the result of {op} {depends} on their order"
     if worst is Verdict.BENIGN:
         return True, "all writers of a slot bring equal bits"
     return True, _why_defined(plan, found)

@@ -6,6 +6,7 @@ no index data) or of `DATA_CHECKS`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,8 @@ def index_findings(plan: Plan, machine: Machine, *, with_data: bool) -> list[Fin
 def lane_facts(plan: Plan, machine: Machine, lane: int) -> dict[str, Any]:
     """One lane: what its index says, and what each policy would make of it."""
     written, taken = int(plan.raw[lane]), int(plan.taken[lane])
-    capacity = plan.capacity.true if plan.call.is_undefined else plan.capacity.counted
+    checked = not plan.call.is_undefined or machine.scans_slots(plan.call)
+    capacity = plan.capacity.counted if checked else plan.capacity.true
     return {
         "lane": _lane(plan, lane),
         "index": written,
@@ -68,6 +70,8 @@ def _under_each_policy(plan: Plan, machine: Machine, taken: int) -> dict[str, An
 def address_of_slot(plan: Plan, machine: Machine, slot: int, column: int = 0) -> int:
     """Where this plan puts (slot, column), counted in the owned memory."""
     call = plan.call
+    if abs(slot) >= U32:
+        raise PtoIndexError(f"slot {slot}: no 32-bit index reaches it")
     zero, slots = np.zeros(1, np.int64), np.array([slot], np.int64)
     if machine.walks_rows(call):
         assert machine.row_runs is not None
@@ -133,17 +137,27 @@ def performed_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
     out = plan.lane_out[plan.lane_of_run] & plan.live
     first = plan.address
     touches = (first < plan.memory_size) & (first + plan.runs.length > 0)
-    lanes = _lanes_of_runs(plan, np.flatnonzero(out & touches))
+    runs = np.flatnonzero(out & touches)
+    lanes = _lanes_of_runs(plan, runs)
     return _told(
         plan,
         machine,
         "PTO-I001",
         Severity.ERROR,
         lanes,
-        "{lanes} out of bounds: the index {index} at {lane}, taken as {taken}, is past the capacity of {capacity} "
-        "{unit}s and {verb} element {undefined} of the buffer, which is not the table's.",
+        "{lanes} out of bounds: the index {index} at {lane}, taken as {taken}, is not one of the {capacity} "
+        f"{{unit}}s and {{verb}} element {{undefined}} of the buffer, {_whose(plan, runs)}.",
         "Check the indices before the call, or ask for a bounds policy.",
     )
+
+
+def _whose(plan: Plan, runs: Lanes) -> str:
+    """Whether the first of these runs lands in the table after all."""
+    if not len(runs):
+        return ""
+    low, high = plan.call.table.footprint
+    inside = low <= int(plan.runs.dst[runs[0]]) < high
+    return "another place of the same table" if inside else "which is not the table's"
 
 
 def not_owned(plan: Plan, machine: Machine) -> Finding | None:
@@ -154,8 +168,11 @@ def not_owned(plan: Plan, machine: Machine) -> Finding | None:
     if not len(lanes):
         return None
     run = int(np.flatnonzero(outside)[0])
-    address = int(plan.address[run])
-    done = "not written" if plan.call.is_scatter else "not read"
+    first = int(plan.address[run])
+    done = max(min(first + plan.runs.length, plan.memory_size) - max(first, 0), 0)
+    address = first if done == 0 or first < 0 else plan.memory_size
+    moved = f"here {done} of its {plan.runs.length} elements are moved" if done else "here nothing is moved"
+    wide = not plan.lane_out[plan.lane_of_run[run]]
     return _told(
         plan,
         machine,
@@ -163,9 +180,9 @@ def not_owned(plan: Plan, machine: Machine) -> Finding | None:
         Severity.ERROR,
         lanes,
         "{lanes} outside the buffer: the index {index} at {lane}, taken as {taken}, "
-        f"addresses element {address} of a buffer of {plan.memory_size}; that is memory of somebody else "
-        f"(here it is {done}).",
-        "Check the indices before the call, or ask for a bounds policy.",
+        f"{{verb}} element {address}, and the buffer has {plan.memory_size}; that is memory of somebody else "
+        f"({moved}).",
+        "Narrow the tile to the table's row." if wide else "Check the indices, or ask for a bounds policy.",
         {"address": address, "buffer": plan.memory_size},
     )
 
@@ -174,15 +191,19 @@ def handled_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
     """Out-of-bounds lanes that the policy took care of."""
     if plan.call.is_undefined:
         return None
-    did = {"skip": "dropped", "zero": "filled with zero", "clamp": "moved to {clamp}", "wrap": "wrapped to {wrap}"}
+    policy = word(plan.call.oob)
+    wrapped = "wrapped to {wrap}" if plan.capacity.counted else "not executed, since it would be divided by zero,"
+    did = {"skip": "dropped", "zero": "filled with zero", "clamp": "moved to {clamp}", "wrap": wrapped}[policy]
+    if policy == "clamp" and machine.scans_slots(plan.call) and not plan.live.all():
+        did += " (where the scan of Last finds no slot)"
     return _told(
         plan,
         machine,
         "PTO-I003",
         Severity.NOTE,
         np.flatnonzero(plan.lane_out),
-        "{lanes} out of bounds: the index {index} at {lane}, taken as {taken}, is past the capacity of {capacity} "
-        f"{{unit}}s and was {did[word(plan.call.oob)]} by {word(plan.call.oob)}.",
+        "{lanes} out of bounds: the index {index} at {lane}, taken as {taken}, is not one of the {capacity} "
+        f"{{unit}}s and was {did} by {policy}.",
         "Nothing, if these lanes were meant to be caught.",
     )
 
@@ -192,7 +213,7 @@ def negative_remapped(plan: Plan, machine: Machine) -> Finding | None:
     if plan.call.oob not in (*CLAMPS, *WRAPS) or plan.raw.dtype.kind != "i":
         return None
     lanes = np.flatnonzero(plan.raw < 0)
-    if not len(lanes):
+    if not len(lanes) or not plan.capacity.counted:
         return None
     written, counted = int(plan.raw[lanes[0]]), plan.capacity.counted
     python = written + counted if -counted <= written else None
@@ -216,7 +237,7 @@ def row_address_overflow(plan: Plan, machine: Machine) -> Finding | None:
     if not (machine.row_address_in_32_bits and plan.runs_are_rows):
         return None
     width = plan.runs.length
-    lanes = np.flatnonzero(plan.lane_live & (plan.slot * width >= U32))
+    lanes = np.flatnonzero(plan.lane_live & ~plan.lane_out & (plan.slot * width >= U32))
     if not len(lanes):
         return None
     slot = int(plan.slot[lanes[0]])
@@ -226,8 +247,8 @@ def row_address_overflow(plan: Plan, machine: Machine) -> Finding | None:
         "PTO-I006",
         Severity.ERROR,
         lanes,
-        f"{{lanes}} overflow the 32-bit row address: slot {slot} of width {width} is element {slot * width}, "
-        f"and {{verb}} element {slot * width % U32} instead.",
+        f"{{lanes}} past what a 32-bit row address holds: slot {slot} of width {width} is element {slot * width}, "
+        f"but {{verb}} element {slot * width % U32} of the table.",
         "Split the table so that each part has fewer than 2^32 elements.",
         {"slot": slot, "address": slot * width % U32, "meant": slot * width},
     )
@@ -249,11 +270,15 @@ def run_past_table(plan: Plan, machine: Machine) -> Finding | None:
         "PTO-I009",
         Severity.ERROR,
         _lanes_of_runs(plan, runs),
-        f"{{lanes}} past the end of the table: slot {slot} {{verb}} elements {int(first[runs[0]])} to "
-        f"{int(last[runs[0]])} of the buffer, and the table ends at {high - 1}.",
-        "Narrow the tile to the table's row, or give the table its real strides.",
+        f"{{lanes}} past the end of the table: slot {slot} {{verb}} {_stretch(first[runs[0]], last[runs[0]])} "
+        f"of the buffer, and the table ends at {high - 1}.",
+        "Narrow the tile to the table's row." if plan.runs_are_rows else "Give the table its real strides, or pack it.",
         {"slot": slot, "address": int(first[runs[0]]), "end": high},
     )
+
+
+def _stretch(first: np.int64, last: np.int64) -> str:
+    return f"element {first}" if first == last else f"elements {first} to {last}"
 
 
 def dropped_by_last(plan: Plan, machine: Machine) -> Finding | None:
@@ -266,9 +291,9 @@ def dropped_by_last(plan: Plan, machine: Machine) -> Finding | None:
         "PTO-I011",
         Severity.WARNING,
         np.flatnonzero(~plan.lane_live),
-        "{lanes} dropped: the index {index} at {lane}, taken as {taken}, is past the capacity of {capacity}; "
+        "{lanes} dropped: the index {index} at {lane}, taken as {taken}, is not one of the {capacity} {unit}s; "
         "Conflict Last only visits real slots, every other kernel would write out there.",
-        "Ask for oob='skip': the same result, on every kernel and target.",
+        "Ask for oob='skip': the same result here, and every kernel of the boards does it.",
     )
 
 
@@ -279,13 +304,14 @@ def past_32_bits(plan: Plan, machine: Machine) -> Finding | None:
     """A capacity that the target counts modulo 2^32."""
     true, counted = plan.capacity.true, plan.capacity.counted
     if true == counted:
-        return None
+        return _past_32_bit_rows(plan, machine)
+    unchecked = "checks nothing" if not machine.scans_slots(plan.call) else "drops everything from there on (Last)"
     means = {
         "skip": "drops everything from there on",
         "zero": "zeroes everything from there on",
         "clamp": f"clamps to slot {(counted - 1) % U32}",
         "wrap": "divides by zero" if counted == 0 else f"wraps at {counted}",
-        "undefined": "checks nothing",
+        "undefined": unchecked,
     }[word(plan.call.oob)]
     unit = "rows" if plan.runs_are_rows else "elements"
     return Finding(
@@ -300,6 +326,41 @@ def past_32_bits(plan: Plan, machine: Machine) -> Finding | None:
     )
 
 
+def _past_32_bit_rows(plan: Plan, machine: Machine) -> Finding | None:
+    """Fewer than 2^32 rows, but more elements than the row address can tell apart."""
+    rows, width = plan.capacity.true, plan.runs.length
+    if not (machine.row_address_in_32_bits and plan.runs_are_rows and rows * width > U32):
+        return None
+    return Finding(
+        "PTO-I005",
+        Severity.ERROR,
+        plan.target,
+        f"the table has {rows} rows of {width}, {rows * width} elements; {plan.target} makes row addresses in 32 bits, "
+        f"and from row {-(-U32 // width)} on they start at the front again.",
+        {"capacity": rows, "elements": rows * width, "first_row": -(-U32 // width)},
+        None,
+        "Split the table so that each part has fewer than 2^32 elements.",
+    )
+
+
+def batches_not_counted(plan: Plan, machine: Machine) -> Finding | None:
+    """A table of several batches of which the target's Row path counts one: the other rows are out of bounds."""
+    table = plan.call.table
+    rows = math.prod(table.shape[:4])
+    if not plan.runs_are_rows or plan.call.is_nz or plan.capacity.true == rows:
+        return None
+    return Finding(
+        "PTO-I015",
+        Severity.WARNING,
+        plan.target,
+        f"the table {table.shape} has {rows} rows in batches, and {plan.target} Row counts S3 = {plan.capacity.true}: "
+        f"an index from {plan.capacity.true} on is out of bounds there.",
+        {"rows": rows, "capacity": plan.capacity.true},
+        None,
+        f"Fold the batches into one: shape (1, 1, 1, {rows}, {table.shape[4]}).",
+    )
+
+
 def strides_ignored(plan: Plan, machine: Machine) -> Finding | None:
     """The table has gaps that the address arithmetic of this call does not know."""
     miss = _first_off_stride(plan, machine)
@@ -308,7 +369,9 @@ def strides_ignored(plan: Plan, machine: Machine) -> Finding | None:
     slot, column, logical, hit = miss
     table = plan.call.table
     where = f"slot {slot}" + (f", column {column}" if column else "")
-    how = f"slot * {table.stride[3]}" if plan.runs_are_rows else "linearly"
+    how = f"slot * {table.stride[3]}, without a look at the others" if plan.runs_are_rows else "linearly"
+    if column:
+        how = "in bursts of neighbouring elements"
     return Finding(
         "PTO-I007",
         Severity.WARNING,
@@ -318,7 +381,7 @@ def strides_ignored(plan: Plan, machine: Machine) -> Finding | None:
         f"{logical}, but offset {hit} is hit.",
         {"slot": slot, "column": column, "offset": logical, "hit": hit, "stride": list(table.stride)},
         None,
-        "Pack the table, or compute the indices for the padded layout.",
+        "Pack the table.",
     )
 
 
@@ -371,6 +434,7 @@ def padding_moved(plan: Plan, machine: Machine) -> Finding | None:
     columns = shape[0] * shape[1] * plan.call.table.dtype.c0
     if columns == valid:
         return None
+    hit = address_of_slot(plan, machine, 0, min(valid, columns - 1))
     if valid > columns:
         told = f"columns {columns} to {valid - 1} of the tile are not moved at all"
     elif plan.call.is_scatter:
@@ -381,8 +445,9 @@ def padding_moved(plan: Plan, machine: Machine) -> Finding | None:
         "PTO-I010",
         Severity.WARNING,
         plan.target,
-        f"NZ Row moves the {columns} columns of a table row and ignores the tile's {valid} valid columns: {told}.",
-        {"columns": columns, "valid_cols": valid},
+        f"NZ Row moves the {columns} columns of a table row and ignores the tile's {valid} valid columns: {told} "
+        f"(row 0, column {min(valid, columns - 1)}: element {hit} of the buffer).",
+        {"columns": columns, "valid_cols": valid, "address": hit},
         None,
         "Make the valid columns those of the table, or fill the padding with what may be written.",
     )
@@ -423,8 +488,8 @@ def words_outside_tile(plan: Plan, machine: Machine) -> Finding | None:
         Severity.ERROR,
         plan.target,
         f"{_counted(len(lanes), 'index word')} from outside the index tile: element {tuple(_lane(plan, lane))} takes "
-        f"word {int(plan.word_at[lane])} of a tile of {idx.data.size} words (here these elements are not moved).",
-        {"lane": _lane(plan, lane), "word": int(plan.word_at[lane]), "count": len(lanes), "words": idx.data.size},
+        f"word {int(plan.word_at[lane])} of a tile of {idx.storage.size} words (here these elements are not moved).",
+        {"lane": _lane(plan, lane), "word": int(plan.word_at[lane]), "count": len(lanes), "words": idx.storage.size},
         None,
         "Give every element its index (Elem) on cpu, or run Row kernels on a2a3 and a5 only.",
     )
@@ -450,6 +515,7 @@ def elements_outside_tile(plan: Plan, machine: Machine) -> Finding | None:
 
 SHAPE_CHECKS: tuple[Check, ...] = (
     past_32_bits,
+    batches_not_counted,
     strides_ignored,
     run_past_row,
     padding_moved,

@@ -14,7 +14,7 @@ from ptokit.access.collide import Collisions, collide
 from ptokit.access.conflicts import conflict_findings, determinism
 from ptokit.access.indices import address_of_slot, index_findings
 from ptokit.access.numerics import Arithmetic, not_modelled, numeric_findings
-from ptokit.access.outcomes import Outcomes
+from ptokit.access.outcomes import After, Outcomes
 from ptokit.access.plan import Machine, Plan, make_plan
 from ptokit.access.report import Report
 from ptokit.access.rules import judge
@@ -60,6 +60,7 @@ def mscatter(
     call = _scatter_call(table, src, idx, coalesce, atomic, oob, conflict)
     where = machine(target)
     by_chance = read(Schedule, schedule, "schedule") is Schedule.Random
+    seed = _seed(seed)
     findings = _legal_or_raise(call, where)
     _writable(call.table.memory, "the table's buffer")
     _apart(call.table, call.tile, "the source tile")
@@ -67,11 +68,11 @@ def mscatter(
 
     plan = make_plan(call, where)
     cells, found, values, told = _judged(plan, where)
-    parts = commit.interleaved(cells, _seed(seed)) if by_chance else [cells]
+    parts = commit.interleaved(cells, seed) if by_chance else [cells]
     for part in parts:
         commit.scatter(part, values if part is cells else commit.source_bits(part.plan))
 
-    outcomes = _outcomes(found, plan, where)
+    outcomes = _outcomes(found, cells, plan, where)
     findings += told + conflict_findings(found, outcomes)
     fixed, reason = determinism(plan, found)
     return Report(
@@ -109,10 +110,10 @@ def mgather(
     call = _gather_call(dst, table, idx, coalesce, oob)
     where = machine(target)
     findings = _legal_or_raise(call, where)
-    _writable(call.tile.data, "the destination tile")
+    _writable(call.tile.storage, "the destination tile")
     _apart(call.table, call.tile, "the destination tile")
     _apart(call.table, call.idx, "the index tile")
-    if np.may_share_memory(call.tile.data, call.idx.data):
+    if np.may_share_memory(call.tile.storage, call.idx.storage):
         raise PtoValueError("the destination tile and the index tile share memory: use two tiles")
 
     plan = make_plan(call, where)
@@ -127,7 +128,7 @@ def mgather(
         deterministic=fixed,
         deterministic_reason=reason,
         plan=plan,
-        result=dst.load() if dst.is_mapped else dst.data,
+        result=dst.load() if dst.is_mapped else dst.storage,
     )
 
 
@@ -167,8 +168,8 @@ def judge_call(call: Access, where: Machine) -> list[Finding]:
         return findings + index_findings(plan, where, with_data=False)
     if not call.is_scatter:
         return findings + index_findings(plan, where, with_data=True)
-    _, found, _, told = _judged(plan, where)
-    return findings + told + conflict_findings(found, _outcomes(found, plan, where))
+    cells, found, _, told = _judged(plan, where)
+    return findings + told + conflict_findings(found, _outcomes(found, cells, plan, where))
 
 
 def read_call(op: object, operands: Sequence[object], policies: dict[str, Any]) -> Access:
@@ -254,7 +255,7 @@ def _writable(array: np.ndarray[Any, Any], what: str) -> None:
 
 
 def _apart(table: GlobalTensor, tile: Tile, what: str) -> None:
-    if np.may_share_memory(table.memory, tile.data):
+    if np.may_share_memory(table.memory, tile.storage):
         raise PtoValueError(f"the table and {what} share memory: a tile lives on chip, give it data of its own")
 
 
@@ -267,9 +268,8 @@ def _judged(plan: Plan, where: Machine) -> tuple[Cells, Collisions, np.ndarray[A
     return cells, found, values, findings + numeric_findings(Arithmetic(cells, values), where)
 
 
-def _outcomes(found: Collisions, plan: Plan, where: Machine) -> Outcomes:
-    after = commit.window(commit.memory_bits(plan.call), found.cells.length)[found.cells.address].copy()
-    return Outcomes(found, after, lambda slot, column: address_of_slot(plan, where, slot, column))
+def _outcomes(found: Collisions, cells: Cells, plan: Plan, where: Machine) -> Outcomes:
+    return Outcomes(found, After.of(cells), lambda slot, column: address_of_slot(plan, where, slot, column))
 
 
 def _as_given(table: GlobalTensor) -> np.ndarray[Any, Any]:

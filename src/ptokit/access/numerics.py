@@ -22,7 +22,7 @@ def not_modelled(call: Access, machine: Machine) -> list[Finding]:
         return []
     asked = {
         f"oob={word(call.oob)}": not call.is_undefined,
-        f"atomic={word(call.atomic)}": call.atomic is not ScatterAtomicOp.None_,
+        f"atomic={word(call.atomic)}": call.atomic is not ScatterAtomicOp.None_ and _within_contract(call, machine),
         "conflict=last": call.conflict_given and call.conflict is ScatterConflict.Last,
     }
     ignored = [name for name, given in asked.items() if given]
@@ -33,13 +33,17 @@ def not_modelled(call: Access, machine: Machine) -> list[Finding]:
             "PTO-N001",
             Severity.NOTE,
             machine.name,
-            f"{listed(ignored)} is not modelled by {machine.name} and was ignored: "
+            f"{listed(ignored)} {'is' if len(ignored) == 1 else 'are'} not modelled by {machine.name} and ignored: "
             "the raw index is used, the last writer wins.",
             {"ignored": ignored},
             None,
             "Judge these policies on a2a3 or a5.",
         )
     ]
+
+
+def _within_contract(call: Access, machine: Machine) -> bool:
+    return call.tile.dtype.name in machine.atomics[word(call.atomic)]
 
 
 @dataclass(frozen=True)

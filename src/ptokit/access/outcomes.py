@@ -3,28 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ptokit.access import sums
-from ptokit.access.collide import Alike, Collisions, Verdict
-from ptokit.access.commit import bits_of, memory_bits
+from ptokit.access.cells import Cells
+from ptokit.access.collide import Collisions, Verdict
+from ptokit.access.commit import bits_of, memory_bits, window
 from ptokit.access.plan import Array, Lanes, Mask
 from ptokit.dtypes import describe
 from ptokit.errors import PtoIndexError, PtoTypeError, PtoValueError
 from ptokit.findings import json_value
 from ptokit.policies import ScatterAtomicOp
-from ptokit.tensors import GlobalTensor
+from ptokit.tensors import GlobalTensor, whole
 
 AddressOf = Callable[[int, int], int]
+
+SNAPSHOT_BYTES = 64 << 20
+"""Buffers up to this size are remembered whole; of larger ones, what the call wrote."""
+
+
+@dataclass(frozen=True)
+class After:
+    """The memory as one execution left it: what it wrote, and (for all but huge buffers) everything."""
+
+    written: Cells
+    bits: Array  # per written cell
+    whole: Array | None
+
+    @classmethod
+    def of(cls, written: Cells) -> After:
+        """Remember the memory now."""
+        memory = memory_bits(written.plan.call)
+        whole_memory = memory.copy() if memory.nbytes <= SNAPSHOT_BYTES else None
+        return cls(written, window(memory, written.length)[written.address], whole_memory)
+
+    def at(self, address: int) -> int:
+        """The bits of one element."""
+        cell, column, inside = locate(self.written, np.array([address]))
+        if inside[0]:
+            return int(self.bits[cell[0], column[0]])
+        memory = memory_bits(self.written.plan.call) if self.whole is None else self.whole
+        return int(memory[address])
+
+    def differences(self, dump: Array) -> Lanes:
+        """Where a dump differs; of a huge buffer, what was not written is compared with the table as it is now."""
+        if self.whole is not None:
+            return np.flatnonzero(dump != self.whole)
+        elsewhere = np.flatnonzero(dump != memory_bits(self.written.plan.call))
+        elsewhere = elsewhere[~locate(self.written, elsewhere)[2]]
+        cell, column = np.nonzero(window(dump, self.written.length)[self.written.address] != self.bits)
+        return np.sort(np.concatenate([elsewhere, self.written.address[cell] + column]))
+
+
+def locate(cells: Cells, address: Lanes) -> tuple[Lanes, Lanes, Mask]:
+    """Per address: the cell that it lies in, the column there, and whether there is one."""
+    if not len(cells.count):
+        nothing = np.zeros(len(address), np.int64)
+        return nothing, nothing, np.zeros(len(address), np.bool_)
+    cell = np.searchsorted(cells.address, address, side="right") - 1
+    column = address - cells.address[cell]
+    return cell, column, (cell >= 0) & (column < cells.length)
 
 
 class Outcomes:
     """The set of legal results of one call: `.values(slot)`, `.bounds(slot)`, `.contains(dump)`.
 
-    What no two lanes wrote has one legal value: the one that the table holds now.
+    What no two lanes wrote has one legal value: the one that the call left there.
 
     >>> import ptokit as pto
     >>> src, idx = pto.Tile("float32", 2, 8), pto.Tile("int32", 1, 8, valid=(1, 2))
@@ -36,9 +83,9 @@ class Outcomes:
     ([3], [np.float32(0.0), np.float32(8.0)])
     """
 
-    def __init__(self, collisions: Collisions, final: Array, address_of: AddressOf) -> None:
-        self._found = collisions
-        self._final = final  # per contested cell: its bits after this execution
+    def __init__(self, found: Collisions, after: After, address_of: AddressOf) -> None:
+        self._found = found
+        self._after = after
         self._address_of = address_of
 
     @property
@@ -49,44 +96,41 @@ class Outcomes:
     @property
     def exact(self) -> bool:
         """Every set is exact; False where some sums are known by their bounds only."""
-        return not self._bounded.any()
+        return not self._found.bounded.any()
 
     @sums.quiet
     def values(self, slot: int, column: int = 0) -> list[np.generic]:
         """Every legal value of an element, ascending (a NaN last)."""
-        cell, at = self._locate(slot, column)
-        if cell is None:
-            return list(self._numbers(memory_bits(self._found.cells.plan.call)[at : at + 1]))
-        if self._bounded[cell]:
+        address = self._address(slot, column)
+        legal = self.at(address)
+        if legal is None:
+            legal = {self._after.at(address)}
+        if not legal:
             raise PtoValueError(
-                f"slot {slot} has {self._found.cells.count[cell]} writers: the set of its sums is not enumerated; "
+                f"slot {slot}, column {column} has too many writers to enumerate the set of its sums; "
                 f"ask for bounds({slot}, {column})"
             )
-        return list(self._numbers(np.array(sorted(self._legal(cell, at)), self._found.dtype.bits)))
+        return list(self._numbers(legal))
 
     @sums.quiet
     def bounds(self, slot: int, column: int = 0) -> tuple[np.generic, np.generic]:
         """The lowest and the highest legal value of an element."""
-        cell, at = self._locate(slot, column)
-        if cell is None or not self._bounded[cell]:
-            values = self.values(slot, column)
-            return values[0], values[-1]
-        low, high, _ = self._sum_bounds(cell)
-        return low[at], high[at]
+        cell, at, inside = self._contested(self._address(slot, column))
+        if inside and self._found.bounded[cell, at]:
+            low, high, _ = self._sum_bounds(np.array([cell]), np.array([at]))
+            return low[0], high[0]
+        values = self.values(slot, column)
+        return values[0], values[-1]
 
     @sums.quiet
     def contains(self, table: object) -> bool:
         """Whether this table is a legal result: an array like the whole buffer, or a GlobalTensor on one."""
         dump = self._dump(table)
-        differs = np.flatnonzero(dump != memory_bits(self._found.cells.plan.call))
-        cells, columns, inside = self._cells_at(differs)
-        if not inside.all():
-            return False
-        verdicts = self._found.verdicts[cells]
-        decided = verdicts < Verdict.ORDER_SENSITIVE
-        if decided.any() and not self._same_as_final(cells[decided], columns[decided], dump[differs[decided]]).all():
-            return False
-        return all(self._cell_holds(int(cell), dump) for cell in np.unique(cells[~decided]))
+        differs = self._after.differences(dump)
+        if self._adds_floats:
+            differs = differs[~self._same_nan(differs, dump)]
+        cell, column, inside = locate(self._found.cells, differs)
+        return bool(inside.all()) and bool(self._legal_bits(cell, column, dump[differs]).all())
 
     @sums.quiet
     def at(self, address: int) -> set[int] | None:
@@ -94,103 +138,106 @@ class Outcomes:
 
         The set is empty where only its bounds are known.
         """
-        cells, columns, inside = self._cells_at(np.array([address]))
-        if not inside[0]:
+        cell, column, inside = self._contested(address)
+        if not inside:
             return None
-        return set() if self._bounded[cells[0]] else self._legal(int(cells[0]), int(columns[0]))
+        return set() if self._found.bounded[cell, column] else self._legal(cell, column)
 
     def verdict(self, slot: int) -> str:
         """`benign`, `defined`, `order-sensitive`, `undefined`, or `single` where at most one lane writes.
 
         The worst of the slot's elements.
         """
-        worst = self._found.by_slot.of(slot)
+        worst = self._found.by_slot.of(whole(slot, "slot"))
         return "single" if worst is None else worst.word
 
     @sums.quiet
     def facts(self, cell: int, column: int) -> dict[str, Any]:
         """The set of a contested cell's column, or its bounds, for a finding."""
-        if not self._bounded[cell]:
-            legal = np.array(sorted(self._legal(cell, column)), self._found.dtype.bits)
-            return {"exact": True, "outcomes": json_value(self._numbers(legal))}
-        low, high, _ = self._sum_bounds(cell)
-        return {"exact": False, "bounds": [json_value(low[column]), json_value(high[column])]}
+        if not self._found.bounded[cell, column]:
+            return {"exact": True, "outcomes": json_value(self._numbers(self._legal(cell, column)))}
+        low, high, _ = self._sum_bounds(np.array([cell]), np.array([column]))
+        return {"exact": False, "bounds": [json_value(low[0]), json_value(high[0])]}
 
-    def _same_as_final(self, cells: Lanes, columns: Lanes, bits: Array) -> Mask:
-        return np.asarray(self._comparable(bits) == self._comparable(self._final[cells, columns]))
+    @property
+    def _adds_floats(self) -> bool:
+        return self._found.atomic is ScatterAtomicOp.Add and self._found.dtype.is_float
 
-    def _comparable(self, bits: Array) -> Array:
-        """Moved bits as they are; results of a float addition with every NaN as one."""
-        call = self._found.cells.plan.call
-        if call.atomic is ScatterAtomicOp.Add and self._found.dtype.is_float:
-            return sums.canonical(bits, self._found.dtype)
-        return bits
+    def _same_nan(self, address: Lanes, dump: Array) -> Mask:
+        """Per difference: both are a NaN that an addition may have made; its payload is not promised."""
+        cell, column, inside = locate(self._after.written, address)
+        left = self._after.bits[np.where(inside, cell, 0), np.where(inside, column, 0)] if len(address) else dump[:0]
+        number = self._found.dtype.numpy
+        return np.asarray(inside & np.isnan(dump[address].view(number)) & np.isnan(left.view(number)))
 
-    def _cell_holds(self, cell: int, dump: Array) -> bool:
-        """A legal value in every column of the cell."""
-        first = int(self._found.cells.address[cell])
-        bits = dump[first : first + self._found.cells.length]
-        if self._bounded[cell]:
-            low, high, nan = self._sum_bounds(cell)
-            number = bits.view(self._found.dtype.numpy)
-            return bool((((number >= low) & (number <= high)) | (np.isnan(number) & nan)).all())
-        bits = self._comparable(bits)
-        return all(int(bits[column]) in self._legal(cell, column) for column in range(len(bits)))
+    def _legal_bits(self, cell: Lanes, column: Lanes, bits: Array) -> Mask:
+        """Per element of contested cells that differs from this execution: another one could have left these bits."""
+        legal = np.zeros(len(cell), np.bool_)
+        verdict = self._found.verdicts[cell]
+        stores = np.flatnonzero(verdict == Verdict.UNDEFINED)
+        if len(stores):
+            elements = self._found.elements(cell[stores], column[stores])
+            legal[stores] = elements.any_writer(elements.survives & (elements.bits == bits[stores][elements.owner]))
+        folds = np.flatnonzero(verdict == Verdict.ORDER_SENSITIVE)
+        if len(folds):
+            judge = self._legal_sums if self._adds_floats else self._legal_zeros
+            legal[folds] = judge(cell[folds], column[folds], bits[folds])
+        return legal
+
+    def _legal_zeros(self, cell: Lanes, column: Lanes, bits: Array) -> Mask:
+        """Max and Min: only the sign of a zero can differ, and only that of a zero that can come first."""
+        elements = self._found.elements(cell, column)
+        came = elements.any_writer(elements.is_first_zero & (elements.bits == bits[elements.owner]))
+        return np.asarray(came & self._found.mixed_extremes[cell, column])
+
+    def _legal_sums(self, cell: Lanes, column: Lanes, bits: Array) -> Mask:
+        legal = np.zeros(len(cell), np.bool_)
+        bounded = self._found.bounded[cell, column]
+        # Where nothing depends on the order, only this execution's bits are legal, and these differ.
+        wide, exact = np.flatnonzero(bounded), np.flatnonzero(~bounded & self._found.undecided[cell, column])
+        if len(wide):
+            low, high, nan = self._sum_bounds(cell[wide], column[wide])
+            number = bits[wide].view(self._found.dtype.numpy)
+            legal[wide] = ((number >= low) & (number <= high)) | (np.isnan(number) & nan)
+        wanted = sums.canonical(bits[exact], self._found.dtype)
+        for group in self._found.elements(cell[exact], column[exact]).alike():
+            legal[exact[group.numbers]] = group.can_be(wanted[group.numbers][:, None], self._found.dtype)
+        return legal
 
     def _legal(self, cell: int, column: int) -> set[int]:
-        """The bits that may stand there, exactly."""
+        """The bits that may stand in one element, exactly."""
         found = self._found
-        verdict, entries = found.verdicts[cell], found.entries_of(cell)
+        left = int(self._after.bits[locate(self._after.written, found.cells.address[[cell]])[0][0], column])
+        verdict = found.verdicts[cell]
+        elements = found.elements(np.array([cell]), np.array([column]))
         if verdict == Verdict.UNDEFINED:
-            return {int(b) for b in found.values[entries, column][found.survives[entries]]}
-        if verdict < Verdict.ORDER_SENSITIVE:
-            return {int(self._final[cell, column])}
-        if found.cells.plan.call.atomic is not ScatterAtomicOp.Add:
-            return found.extremes(cell, column)
-        assert found.thread is not None
-        group = Alike(
-            np.array([cell]),
-            tuple(int(t) for t in found.thread[entries]),
-            found.before[cell : cell + 1, column : column + 1],
-            found.values[None, entries, column : column + 1],
-        )
-        return {int(total[0, 0]) for total in sums.sums(group.before, group.values, group.thread, found.dtype)}
+            return {int(b) for b in elements.bits[elements.survives]}
+        if verdict == Verdict.ORDER_SENSITIVE and found.mixed_or_sum(cell, column):
+            if not self._adds_floats:
+                return {int(b) for b in elements.bits[elements.is_first_zero]}
+            (group,) = elements.alike()
+            return {int(t[0, 0]) for t in sums.every_total(group.before, group.values, group.thread, found.dtype)}
+        return {int(sums.canonical(np.array([left], found.dtype.bits), found.dtype)[0]) if self._adds_floats else left}
 
-    @cached_property
-    def _bounded(self) -> Mask:
-        """Per cell: too many writers to try every order of a sum that depends on it."""
-        found = self._found
-        is_sum = found.cells.plan.call.atomic is ScatterAtomicOp.Add
-        many = found.cells.count > sums.MOST_EXACT
-        return np.asarray((found.verdicts == Verdict.ORDER_SENSITIVE) & many & is_sum)
+    def _sum_bounds(self, cell: Lanes, column: Lanes) -> tuple[Array, Array, Mask]:
+        elements = self._found.elements(cell, column)
+        return sums.bounds(elements.before, elements.bits, elements.start, self._found.dtype)
 
-    def _sum_bounds(self, cell: int) -> tuple[Array, Array, Mask]:
-        found = self._found
-        return sums.bounds(found.before[cell], found.values[found.entries_of(cell)], found.dtype)
-
-    def _numbers(self, bits: Array) -> Array:
-        number = bits.view(self._found.dtype.numpy)
+    def _numbers(self, legal: set[int]) -> Array:
+        number = np.array(sorted(legal), self._found.dtype.bits).view(self._found.dtype.numpy)
         # float32 holds every narrower float exactly, and is what all of them can be cast to.
         sortable = number.astype(np.float32) if self._found.dtype.is_float else number
         return number[np.argsort(sortable, kind="stable")]
 
-    def _locate(self, slot: int, column: int) -> tuple[int | None, int]:
-        """(cell, column in it) of an element, or (None, its place in memory)."""
-        at = self._address_of(slot, column)
+    def _address(self, slot: object, column: object) -> int:
+        at = self._address_of(whole(slot, "slot"), whole(column, "column"))
         if not 0 <= at < self._found.cells.plan.memory_size:
             raise PtoIndexError(f"slot {slot}, column {column} lies outside the table's memory")
-        cells, columns, inside = self._cells_at(np.array([at]))
-        return (int(cells[0]), int(columns[0])) if inside[0] else (None, at)
+        return at
 
-    def _cells_at(self, addresses: Lanes) -> tuple[Lanes, Lanes, Mask]:
-        """Per address: the contested cell that it lies in, the column there, and whether there is one."""
-        cells = self._found.cells
-        if not self._found.count:
-            nothing = np.zeros(len(addresses), np.int64)
-            return nothing, nothing, np.zeros(len(addresses), np.bool_)
-        cell = np.searchsorted(cells.address, addresses, side="right") - 1
-        column = addresses - cells.address[cell]
-        return cell, column, (cell >= 0) & (column < cells.length)
+    def _contested(self, address: int) -> tuple[int, int, bool]:
+        cell, column, inside = locate(self._found.cells, np.array([address]))
+        return int(cell[0]), int(column[0]), bool(inside[0])
 
     def _dump(self, table: object) -> Array:
         call = self._found.cells.plan.call
@@ -198,7 +245,7 @@ class Outcomes:
         given = table.memory if isinstance(table, GlobalTensor) else table
         if not isinstance(given, np.ndarray):
             raise PtoTypeError(f"a dump is an ndarray or a GlobalTensor, not {type(table).__name__}")
-        if given.dtype.type is not dtype.numpy.type:
+        if given.dtype.type is not dtype.numpy.type or not given.dtype.isnative:
             raise PtoTypeError(f"the dump is {describe(given.dtype)}; the table holds {dtype}")
         if given.size != size:
             raise PtoValueError(

@@ -25,6 +25,9 @@ Mask = npt.NDArray[np.bool_]
 
 U32 = 1 << 32
 
+FAR = 1 << 60
+"""Farther than any memory reaches, and small enough to be added to."""
+
 
 @dataclass(frozen=True)
 class Capacity:
@@ -248,8 +251,8 @@ def make_plan(call: Access, machine: Machine) -> Plan:
     else:
         row, col = machine.elem_walk(call)
     word_at = machine.index_offsets(call, row, col)
-    word_known = (word_at >= 0) & (word_at < call.idx.data.size)
-    raw = call.idx.data[word_at] if bool(word_known.all()) else _words(call.idx.data, word_at, word_known)
+    word_known = (word_at >= 0) & (word_at < call.idx.storage.size)
+    raw = call.idx.storage[word_at] if bool(word_known.all()) else _words(call.idx.storage, word_at, word_known)
     taken = machine.widen(raw)
 
     # REMAP: what the policy makes of it
@@ -282,7 +285,7 @@ def make_plan(call: Access, machine: Machine) -> Plan:
         runs=runs,
         threads=machine.threads(call) if machine.threads else None,
         memory_size=call.table.memory.size,
-        tile_size=call.tile.data.size,
+        tile_size=call.tile.storage.size,
         obeys_policies=machine.has_policies,
         runs_are_rows=by_row,
     )
@@ -293,6 +296,12 @@ def _words(data: Array, at: Lanes, known: Mask) -> Array:
     words = np.zeros(at.shape, data.dtype)
     words[known] = data[at[known]]
     return words
+
+
+def far_product(slot: Lanes, step: int) -> Lanes:
+    """`slot * step`, where 64 bits would not do: some place that nobody owns."""
+    most = FAR // max(step, 1)
+    return np.where(slot > most, FAR, np.minimum(slot, most) * step)
 
 
 def row_major(call: Access) -> tuple[Lanes, Lanes]:

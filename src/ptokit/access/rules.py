@@ -123,9 +123,9 @@ def capacity_positive(capacity: Callable[[Access], int]) -> Broken:
     """There is a slot to address."""
 
     def broken(call: Access) -> str | None:
-        if capacity(call) > 0:
+        if capacity(call) > 0 and call.table.size > 0:
             return None
-        return f"the table {call.table.shape} has a capacity of 0: no index can be in bounds."
+        return f"the table {call.table.shape} has no elements, or a capacity of 0: no index can be in bounds."
 
     return broken
 
@@ -264,7 +264,8 @@ def row_width(call: Access) -> str | None:
         return None
     return (
         f"a table row has {call.table.shape[4]} elements and the tile {call.tile.valid_cols} valid columns; "
-        "rows are addressed as slot * ValidCol, so they must be equal."
+        f"rows are addressed as slot * ValidCol, so row 1 would be sought at element {call.tile.valid_cols} "
+        f"instead of {call.table.stride[3]}."
     )
 
 
@@ -277,7 +278,7 @@ def packed_rows(call: Access) -> str | None:
         return None
     return (
         f"table rows of {width} elements lie at strides {(stride3, stride4)}; rows are addressed as "
-        "slot * ValidCol, so they must be packed."
+        f"slot * ValidCol, so row 1 would be sought at element {width} instead of {stride3}."
     )
 
 
@@ -311,7 +312,7 @@ def nz_tile_covers_row(call: Access) -> str | None:
     past = "reads" if call.is_scatter else "writes"
     return (
         f"a table row has {columns} columns (S0*S1*C0) and the tile {call.tile.cols}: "
-        f"NZ Row moves all of them and {past} past the tile."
+        f"NZ Row moves all of them and {past} past the tile, from its column {call.tile.cols} on."
     )
 
 
@@ -424,7 +425,7 @@ def common_rules(
             "PTO-L024",
             "an atomic that exists for the type",
             atomic_type(atomics, target),
-            "Use a listed type, or add into a zeroed staging table with another instruction.",
+            "Use a listed type, or combine the duplicates before the call and store with atomic='none'.",
         ),
     )
 

@@ -1,24 +1,24 @@
 """Float Add in any order: which sums can come out (SEMANTICS 2.3).
 
-Writers of a cell are an array [writers, columns] of bits; many cells of the same kind are stacked as
-[cells, writers, columns]. Every NaN that an addition makes is one value: its payload is not promised.
+Bits go in and bits come out. Every NaN that an addition makes is one value: its payload is not promised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
 
-from ptokit.access.plan import Array, Mask
+from ptokit.access.plan import Array, Lanes, Mask
 from ptokit.dtypes import ElementType
 
 quiet = np.errstate(all="ignore")
 """NaN and infinity are values like any other here: NumPy need not warn of them (a decorator)."""
 
 MOST_EXACT = 6
-"""Writers up to which every order is tried."""
+"""Addends up to which every order is tried (a zero changes no sum and does not count)."""
 
 
 def canonical(bits: Array, dtype: ElementType) -> Array:
@@ -28,33 +28,46 @@ def canonical(bits: Array, dtype: ElementType) -> Array:
     return np.where(np.isnan(number), nan, bits)
 
 
-def orders(thread: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+@lru_cache(maxsize=1024)
+def orders(thread: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Every order of the writers that keeps the order of each thread.
 
-    >>> list(orders((0, 0, 1)))
-    [(0, 1, 2), (0, 2, 1), (2, 0, 1)]
+    >>> orders((0, 0, 1))
+    ((0, 1, 2), (0, 2, 1), (2, 0, 1))
     """
     own = {t: [i for i, other in enumerate(thread) if other == t] for t in set(thread)}
-    for order in permutations(range(len(thread))):
-        if all([i for i in order if thread[i] == t] == kept for t, kept in own.items()):
-            yield order
+    return tuple(
+        order
+        for order in permutations(range(len(thread)))
+        if all([i for i in order if thread[i] == t] == kept for t, kept in own.items())
+    )
 
 
-def sums(before: Array, values: Array, thread: tuple[int, ...], dtype: ElementType) -> Iterator[Array]:
-    """The sum of every order: bits [cells, columns], rounded after every addition."""
-    number = dtype.numpy
+def total(before: Array, values: Array, order: tuple[int, ...], dtype: ElementType) -> Array:
+    """The sum of [cells, writers, ...] in one order, rounded after every addition."""
+    result = before.view(dtype.numpy)
+    for writer in order:
+        result = result + values[:, writer].view(dtype.numpy)
+    return canonical(result.view(dtype.bits), dtype)
+
+
+def every_total(before: Array, values: Array, thread: tuple[int, ...], dtype: ElementType) -> Iterator[Array]:
+    """The sum of every order."""
     for order in orders(thread):
-        total = before.view(number)
-        for writer in order:
-            total = total + values[:, writer].view(number)
-        yield canonical(total.view(dtype.bits), dtype)
+        yield total(before, values, order, dtype)
 
 
-def exact_whatever_order(before: Array, values: Array, start: Array, dtype: ElementType) -> Mask:
-    """Per cell: no order can matter: every partial sum is exact, or one infinity or a NaN swallows the rest.
+def is_zero(bits: Array, dtype: ElementType) -> Mask:
+    """Zeros of both signs."""
+    return np.asarray(bits << np.asarray(1, dtype.bits) == 0)
 
-    `values` are [all writers, columns] by cell, `start` where each cell begins. A partial sum is exact when all
-    addends are multiples of one power of two and their magnitudes add up to what the significand holds.
+
+def exact_whatever_order(before: Array, values: Array, start: Lanes, dtype: ElementType) -> Mask:
+    """Per cell and column: no order can matter.
+
+    That is so where every partial sum is exact (all addends are multiples of one power of two, and their magnitudes
+    add up to what the significand holds), where all addends that are not zero are equal, and where one infinity or
+    a NaN swallows the rest. `values` are [all writers, columns] by cell, `start` where each cell begins.
     """
     there = before.view(dtype.numpy).astype(np.float64)
     comes = values.view(dtype.numpy).astype(np.float64)
@@ -71,7 +84,9 @@ def exact_whatever_order(before: Array, values: Array, start: Array, dtype: Elem
     plus, minus = any_of(np.isposinf), any_of(np.isneginf)
     one_infinity = (plus ^ minus) & (magnitude <= largest(dtype) / 2)
     swallowed = any_of(np.isnan) | (plus & minus) | one_infinity
-    return np.asarray(((exact & ~plus & ~minus) | swallowed).all(axis=1))
+    least = np.minimum.reduceat(np.where(comes == 0, np.inf, comes), start)
+    most = np.maximum.reduceat(np.where(comes == 0, -np.inf, comes), start)
+    return np.asarray((exact & ~plus & ~minus) | swallowed | (least == most))
 
 
 def lowest_bit(number: Array) -> Array:
@@ -89,25 +104,32 @@ def largest(dtype: ElementType) -> float:
     return float(bits.view(dtype.numpy)[0])
 
 
-def bounds(before: Array, values: Array, dtype: ElementType) -> tuple[Array, Array, Mask]:
-    """Low and high bound of every order's sum, per column, and where a NaN may come out.
+def bounds(before: Array, values: Array, start: Lanes, dtype: ElementType) -> tuple[Array, Array, Mask]:
+    """Per element: low and high bound of every order's sum, and whether a NaN may come out.
 
-    Each of n additions is off by at most u times its result, so a sum of magnitude A is off by at most
-    A*((1+u)^n - 1), whatever the order.
+    `values` are the addends of all elements in a row, `start` where each element's begin. Each of n additions is off
+    by at most u times its result, so a sum of magnitude A is off by at most A*((1+u)^n - 1), whatever the order.
     """
-    stack = np.concatenate([before[None], values]).view(dtype.numpy).astype(np.float64)
-    unit = 2.0**-dtype.precision
-    up, down = np.where(stack > 0, stack, 0).sum(axis=0), np.where(stack < 0, stack, 0).sum(axis=0)
-    growth = np.expm1(len(values) * np.log1p(unit))
+    there = before.view(dtype.numpy).astype(np.float64)
+    comes = values.view(dtype.numpy).astype(np.float64)
+
+    def summed(part: Callable[[Array], Array]) -> Array:
+        return np.asarray(part(there) + np.add.reduceat(part(comes), start))
+
+    def any_of(test: Callable[[Array], Mask]) -> Mask:
+        return np.asarray(test(there) | np.logical_or.reduceat(test(comes), start))
+
+    count = np.diff(np.append(start, len(values)))
+    up = summed(lambda x: np.where(np.isfinite(x) & (x > 0), x, 0.0))
+    down = summed(lambda x: np.where(np.isfinite(x) & (x < 0), x, 0.0))
     # 2^-40 covers what the float64 sums of this very function round away.
-    slack = (up - down) * (growth + 2.0**-40)
-    to_plus, to_minus = up + slack > largest(dtype), down - slack < -largest(dtype)
-    nan = np.isnan(stack).any(axis=0) | (to_plus & to_minus)
-    low = np.where(to_minus, -np.inf, up + down - slack)
-    high = np.where(to_plus, np.inf, up + down + slack)
-    # An infinity among the addends stays.
-    low = np.where(np.isposinf(stack).any(axis=0) & ~to_minus, np.inf, low)
-    high = np.where(np.isneginf(stack).any(axis=0) & ~to_plus, -np.inf, high)
+    slack = (up - down) * (np.expm1(count * np.log1p(2.0**-dtype.precision)) + 2.0**-40)
+    plus, minus = any_of(np.isposinf), any_of(np.isneginf)
+    to_plus, to_minus = plus | (up + slack > largest(dtype)), minus | (down - slack < -largest(dtype))
+    nan = any_of(np.isnan) | (to_plus & to_minus)
+    # An infinity among the addends stays, unless the other one comes about.
+    low = np.where(to_minus, -np.inf, np.where(plus, np.inf, up + down - slack))
+    high = np.where(to_plus, np.inf, np.where(minus, -np.inf, up + down + slack))
     return _outward(low, dtype, -np.inf), _outward(high, dtype, np.inf), nan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 
 from ptokit.access.plan import Machine
@@ -33,8 +33,14 @@ def machine(name: object) -> Machine:
     return found
 
 
-def named(targets: str | Sequence[str]) -> list[Machine]:
+def _is_several(targets: object) -> bool:
+    return isinstance(targets, Iterable) and not isinstance(targets, bytes | bytearray)
+
+
+def named(targets: str | Iterable[str]) -> list[Machine]:
     """Several targets, in the order asked for, each once."""
+    if not _is_several(targets):
+        raise PtoTypeError(f"targets={targets!r}; a name or several are wanted: {listed(machines())}")
     names = [targets] if isinstance(targets, str) else list(targets)
     if not names:
         raise PtoValueError(f"targets is empty; known: {listed(machines())}")

@@ -12,6 +12,7 @@ from ptokit.access.plan import (
     Machine,
     Runs,
     element_runs,
+    far_product,
     product,
     row_major,
     tile_word,
@@ -76,7 +77,7 @@ def row_runs(call: Access, slot: Lanes) -> Runs:
     if call.is_nz:
         return nz_row_runs(call, row, slot)
     start = np.zeros_like(row)
-    dst = slot * call.table.stride[3]
+    dst = far_product(slot, call.table.stride[3])
     return Runs(row, start, call.tile.offsets(row, start), dst, length=call.tile.valid_cols)
 
 
@@ -120,8 +121,8 @@ def nz_offset(table: GlobalTensor, row: Lanes, col: Lanes) -> Lanes:
     c0 = table.dtype.c0
     st0, st1, st2, st3, st4 = table.stride
     outer0, outer1 = np.divmod(col // c0, table.shape[1])
-    block: Lanes = outer0 * st0 + outer1 * st1 + (row // FRACTAL_ROWS) * st2
-    return block + (row % FRACTAL_ROWS) * st3 + (col % c0) * st4
+    block = far_product(outer0, st0) + far_product(outer1, st1) + far_product(row // FRACTAL_ROWS, st2)
+    return block + far_product(row % FRACTAL_ROWS, st3) + far_product(col % c0, st4)
 
 
 def nz_row_runs(call: Access, row: Lanes, slot: Lanes) -> Runs:

@@ -118,7 +118,7 @@ RULES = (
                 "PTO-L013",
                 "index valid [R,1] for Row",
                 row_index_shape(is_column_vector, "the cpu contract is [{rows},1]"),
-                "Shape the indices [R,1] for cpu, or call Elem with one index per element.",
+                "Call Elem on cpu with one index per element: even [R,1] is read element by element there.",
                 needs_extents=True,
             ),
             Rule(
