@@ -475,3 +475,29 @@ def test_deterministic_reasons() -> None:
     assert "every order" in elem([1, 2, 0], [5, 5, 0], dtype="int32", atomic="add", target="a5")[1].deterministic_reason
     sensitive = elem([1, 1e8, -1e8, 0], [5, 5, 5, 0], atomic="add", target="a5")[1]
     assert "depends on their order" in sensitive.deterministic_reason
+
+
+# The launch geometry (3.2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "row_warps", "warps_per_row"),
+    [(1, 8, 1, 1), (1, 64, 1, 2), (1, 2048, 1, 32), (4, 512, 4, 8), (16, 64, 16, 2), (16, 128, 16, 2), (40, 64, 32, 1)],
+)
+def test_row_warps(rows: int, cols: int, row_warps: int, warps_per_row: int) -> None:
+    src, idx = pto.Tile("float32", rows, cols), pto.Tile("int32", 1, 40, valid=(1, rows))
+    rep = pto.mscatter(table((rows, cols))[0], src, idx, conflict="default", target="a5")
+    assert rep.plan.threads is not None
+    assert (rep.plan.threads.row_threads, rep.plan.threads.column_threads) == (row_warps, 32 * warps_per_row)
+
+
+@pytest.mark.parametrize(("count", "threads"), [(8, 32), (32, 32), (40, 64), (1024, 1024), (1032, 1024)])
+def test_elem_threads(count: int, threads: int) -> None:
+    src, idx = pto.Tile("float32", 1, count), pto.Tile("int32", 1, count)
+    rep = pto.mscatter(table((count,))[0], src, idx, coalesce="elem", atomic="add", target="a5")
+    assert rep.plan.threads is not None
+    assert rep.plan.threads.row_threads == threads
+
+
+def test_last_has_a_thread_per_slot_and_no_order_among_writers() -> None:
+    assert elem([1, 2], [5, 5], conflict="last", target="a5")[1].plan.threads is None
