@@ -87,7 +87,7 @@ def test_the_set_of_outcomes_is_the_naive_one(case: naive.Case) -> None:
     assert not report.deterministic or all(len(bits) == 1 for bits in expected.outcomes.values())
     spoiled = after.copy()
     spoiled[0] ^= 1
-    if 0 not in contested:
+    if 0 not in contested and comparable(case, spoiled[:1]) != comparable(case, after[:1]):
         assert not report.outcomes.contains(spoiled.view(built.buffer.dtype))
 
 

@@ -166,9 +166,11 @@ class Outcomes:
     def _same_nan(self, address: Lanes, dump: Array) -> Mask:
         """Per difference: both are a NaN that an addition may have made; its payload is not promised."""
         cell, column, inside = locate(self._after.written, address)
-        left = self._after.bits[np.where(inside, cell, 0), np.where(inside, column, 0)] if len(address) else dump[:0]
-        number = self._found.dtype.numpy
-        return np.asarray(inside & np.isnan(dump[address].view(number)) & np.isnan(left.view(number)))
+        number, written = self._found.dtype.numpy, np.flatnonzero(inside)
+        left = self._after.bits[cell[written], column[written]]
+        same = np.zeros(len(address), np.bool_)
+        same[written] = np.isnan(dump[address[written]].view(number)) & np.isnan(left.view(number))
+        return same
 
     def _legal_bits(self, cell: Lanes, column: Lanes, bits: Array) -> Mask:
         """Per element of contested cells that differs from this execution: another one could have left these bits."""
