@@ -328,6 +328,50 @@ def test_targets_are_a_name_or_several() -> None:
     assert list(pto.compare(*operands, targets=(t for t in ["a5", "A2A3"])).results) == ["a5", "a2a3"]
 
 
+def test_check_is_told_of_several_targets() -> None:
+    with pytest.raises(pto.PtoTypeError, match="targets='a5'"):
+        pto.check("mscatter", *[None] * 3, target="a5")
+
+
+def test_why_a_dump_is_not_a_legal_result() -> None:
+    buffer, rep = columns_apart()
+    assert rep.outcomes.why_not(buffer) is None
+    for column, legal in ((0, " to "), (1, "28"), (3, "0.0, 1.0")):
+        dump = buffer.copy()
+        dump[column] = 77
+        told = rep.outcomes.why_not(dump)
+        assert told is not None
+        assert told.startswith(f"element {column} of the buffer is 77.0; legal: ")
+        assert legal in told
+    tab, buffer = table((4, 8))
+    rep = pto.mscatter(tab, row_source(1), row_index(2), target="a5")
+    dump = buffer.copy()
+    dump[0] = 5
+    assert rep.outcomes.why_not(dump) == "element 0 of the buffer is 5.0; legal: 0.0"
+
+
+def test_a_comparison_says_whether_every_target_has_one_result() -> None:
+    tab, _ = table((4, 8))
+    operands = ("mscatter", tab, row_source(2), row_index(1, 1))
+    assert pto.compare(*operands, targets=("a2a3", "a5")).deterministic
+    loose = pto.compare(*operands, conflict="default", targets="a5")
+    assert loose.equal
+    assert not loose.deterministic
+
+
+def test_a_report_and_an_operand_can_be_pickled_and_seen_as_arrays() -> None:
+    tab, buffer = table((4, 8))
+    src = row_source(2)
+    rep = pto.mscatter(tab, src, row_index(1, 1), conflict="default", target="a5")
+    again = pickle.loads(pickle.dumps(rep))
+    assert again.outcomes.values(1) == [100, 101]
+    assert np.array_equal(np.asarray(src), src.load())
+    assert np.asarray(tab).shape == (1, 1, 1, 4, 8)
+    assert np.asarray(tab[1:2, 2:4]).tolist() == [[[[[101.0, 101.0]]]]]
+    assert len(repr(rep)) < 1500
+    assert buffer[8] == 101
+
+
 def test_comparing_on_a_memoryview_copies_it() -> None:
     tab = pto.GlobalTensor(memoryview(bytearray(128)), "float32", (1, 1, 1, 4, 8))
     assert pto.compare("mscatter", tab, row_source(2), row_index(1, 2), targets=("a5", "a2a3")).equal
@@ -363,6 +407,13 @@ def test_a_refusal_survives_pickling() -> None:
     again = pickle.loads(pickle.dumps(refused.value))
     assert str(again) == str(refused.value)
     assert ids(again.findings) == ids(refused.value.findings)
+
+
+def test_a_row_kernel_on_cpu_has_no_one_result() -> None:
+    tab, _ = table((4, 8))
+    rep = pto.mscatter(tab, row_source(2), row_index(1, 2), target="cpu")
+    assert not rep.deterministic
+    assert "nothing defines them" in rep.deterministic_reason
 
 
 def test_a_policy_outside_the_contract_is_an_error_and_not_a_note_too() -> None:

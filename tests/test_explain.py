@@ -146,7 +146,7 @@ def test_the_mended_example_is_clean(id_: str) -> None:
 # Reading a page
 
 
-@pytest.mark.parametrize("given", ["PTO-L012", "pto-l012", "L012", "l012", " l012 "])
+@pytest.mark.parametrize("given", ["PTO-L012", "pto-l012", "L012", "l012", " l012 ", "L12", "PTO_L012,"])
 def test_an_id_is_read_in_any_case_and_without_its_prefix(given: str) -> None:
     assert page(given).id == "PTO-L012"
 
@@ -154,7 +154,6 @@ def test_an_id_is_read_in_any_case_and_without_its_prefix(given: str) -> None:
 @pytest.mark.parametrize(
     ("given", "near"),
     [
-        ("L12", "PTO-L012"),
         ("pto-i0", "PTO-I001"),
         ("PTO-L0013", "PTO-L013"),
         ("LO12", "PTO-L012"),
@@ -274,7 +273,9 @@ def test_as_a_program() -> None:
 
 
 def test_an_unknown_id_is_one_sentence_and_exit_code_2() -> None:
-    done = ptokit_explain("L012", "l12")
+    done = ptokit_explain("L012", "lo12")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == "ptokit: 'l12' is not the id of a finding. Did you mean 'PTO-L012'? All ids: ptokit explain\n"
+    assert (
+        done.stderr == "ptokit: 'lo12' is not the id of a finding. Did you mean 'PTO-L012'? All ids: ptokit explain\n"
+    )

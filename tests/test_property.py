@@ -83,7 +83,12 @@ def test_the_set_of_outcomes_is_the_naive_one(case: naive.Case) -> None:
         assert sorted(comparable(case, np.array(sorted(legal), built.bits))) == sorted(
             {naive.canonical(case.dtype, b) if case.atomic == "add" else b for b in bits}
         )
-    assert report.deterministic or not all(len(bits) == 1 for bits in expected.outcomes.values()) or expected.unbounded
+    assert (
+        report.deterministic
+        or case.target == "cpu"
+        or not all(len(bits) == 1 for bits in expected.outcomes.values())
+        or expected.unbounded
+    )
     assert not report.deterministic or all(len(bits) == 1 for bits in expected.outcomes.values())
     spoiled = after.copy()
     spoiled[0] ^= 1

@@ -28,6 +28,9 @@ class ElementType:
     load: Callable[[], np.dtype[Any]]
     aliases: tuple[str, ...] = ()
 
+    def __reduce__(self) -> tuple[Callable[[object], ElementType], tuple[str]]:
+        return element_type, (self.name,)
+
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype; hifloat8 needs the extra `ptokit[hif8]`."""
@@ -65,7 +68,7 @@ def _hifloat8() -> np.dtype[Any]:
         import en_dtypes
     except ImportError as missing:
         raise PtoTypeError(
-            "hifloat8 needs the package en_dtypes (Python 3.11 or 3.12): pip install 'ptokit[hif8]'"
+            "hifloat8 needs the package en_dtypes, which exists for Python 3.11 and 3.12: pip install 'ptokit[hif8]'"
         ) from missing
     found: np.dtype[Any] = np.dtype(en_dtypes.hifloat8)
     return found
@@ -112,6 +115,14 @@ _BY_WORD = {word: t for t in ELEMENT_TYPES.values() for word in (t.name, *t.alia
 _LOOKALIKES = {"float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4"}
 
 
+_HINTS = {
+    **dict.fromkeys(("int64", "i64", "long", "uint64", "u64"), " Elements have 32 bits at most: int32, uint32."),
+    **dict.fromkeys(("float64", "f64", "double"), " Elements have 32 bits at most: float32."),
+    **dict.fromkeys(("float8", "fp8", "f8"), " There are float8_e4m3 and float8_e5m2."),
+    "bool": " A mask is stored as int8 or uint8.",
+}
+
+
 def element_type(what: object) -> ElementType:
     """The element type that a name, an alias, a NumPy dtype or a scalar class stands for.
 
@@ -125,9 +136,8 @@ def element_type(what: object) -> ElementType:
     if isinstance(what, str):
         found = _BY_WORD.get(what.lower())
         if found is None:
-            raise PtoValueError(
-                f"unknown element type {what!r}.{nearest(what, _BY_WORD)} Known: {listed(ELEMENT_TYPES)}"
-            )
+            hint = _HINTS.get(what.lower()) or nearest(what, ELEMENT_TYPES) or nearest(what, _BY_WORD)
+            raise PtoValueError(f"unknown element type {what!r}.{hint} Known: {listed(ELEMENT_TYPES)}")
         return found
     try:
         dtype = np.dtype(what)  # type: ignore[call-overload]

@@ -45,6 +45,7 @@ class IllegalInstruction(PtoValueError):  # noqa: N818 - the public name is fixe
         told = [f for f in self.findings if f.severity == "error"] or self.findings
         lines = [f"{instruction} is not legal on {target}:"]
         lines += [f"  {f.id}: {f.message} {f.fix}" for f in told]
+        lines += [f"More: ptokit explain {told[0].id}"] if told else []
         self._made_of = (instruction, target, self.findings)
         super().__init__("\n".join(lines))
 

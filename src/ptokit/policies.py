@@ -83,6 +83,8 @@ def read(kind: type[Policy], given: object, keyword: str) -> Policy:
             return found
         hint = _HINTS.get((kind, given.lower())) or nearest(given, names)
         raise PtoValueError(f"{keyword}={given!r} is unknown.{hint} Known: {listed(names)}")
+    if given is None:
+        raise PtoTypeError(f"{keyword}=None is no policy: leave {keyword} out for the default")
     raise PtoTypeError(
         f"{keyword}={given!r} is a {type(given).__name__}; a name ({listed(names)}) or a {kind.__name__} is wanted"
     )
@@ -93,5 +95,7 @@ _HINTS = {
     (ScatterOOB, "zero"): " A scatter has no destination to zero; 'skip' drops the write.",
     (GatherOOB, "skip"): " A gather has to put something there; 'zero' writes zero.",
     (ScatterOOB, "raise"): " 'raise' belongs to pto.scatter; on a target, 'skip' drops the write.",
+    (ScatterAtomicOp, "sum"): " A sum is 'add'.",
+    (ScatterAtomicOp, "plus"): " A sum is 'add'.",
     (GatherOOB, "raise"): " 'raise' belongs to pto.gather; on a target, 'zero' writes zero.",
 }

@@ -212,7 +212,10 @@ class Tile:
         """Put values into the valid region; its shape must match, padding stays as it is."""
         given = as_array(values)
         if given.shape != self.valid:
-            raise PtoValueError(f"values of shape {given.shape} for the valid region {self.valid} of {self}")
+            raise PtoValueError(
+                f"values of shape {given.shape} for the valid region {self.valid} of {self}: "
+                "a tile takes a list of rows"
+            )
         self.storage[self._mapped_offsets()] = convert(given, self.dtype)
         self.mark_stored()
 
@@ -242,6 +245,9 @@ class Tile:
         )
         other._valid, other._holds_data = self._valid, self._holds_data
         return other
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.load(), dtype=dtype)
 
     def __repr__(self) -> str:
         parts = [repr(self.dtype.name), str(self.rows), str(self.cols)]
@@ -419,10 +425,17 @@ class GlobalTensor:
             extent.append(end - first)
         return self.partition(start, extent)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The five-dimensional view."""
+        strides = tuple(step * self.dtype.itemsize for step in self.stride)
+        view = np.lib.stride_tricks.as_strided(self.memory[self.base :], self.shape, strides)
+        return np.array(view, dtype=dtype, copy=copy)
+
     def __repr__(self) -> str:
         shape = self._actual or self.declared_shape
         layout = f", layout={self.layout!r}" if self.layout != "nd" else ""
-        return f"GlobalTensor({self.dtype.name!r}, shape={shape}{layout})"
+        base = f", base={self.base}" if self.base else ""
+        return f"GlobalTensor({self.dtype.name!r}, shape={shape}{layout}{base})"
 
 
 def _check_extents(extents: tuple[int, ...], what: str, least: int) -> None:
@@ -448,8 +461,10 @@ def _flat_view(buffer: object, dtype: ElementType) -> tuple[object, Array]:
         form = memoryview(buffer).format  # type: ignore[arg-type]
         raw = np.frombuffer(buffer, np.uint8)  # type: ignore[call-overload]
     except (TypeError, ValueError, BufferError) as unusable:
+        hint = ": pass its array (numpy.asarray(it), tensor.numpy())" if hasattr(buffer, "__array__") else ""
         raise PtoTypeError(
-            f"a buffer is an ndarray or an object with the buffer protocol, not {type(buffer).__name__} ({unusable})"
+            f"a buffer is an ndarray or an object with the buffer protocol, not {type(buffer).__name__} "
+            f"({unusable}){hint}"
         ) from None
     if form not in ("B", "b", "c") and form != np.dtype(dtype.bits).char:
         _same_format(form, dtype)

@@ -19,25 +19,39 @@ FEW = 4
 MANY_WRITERS = 16
 """Writers of a slot that a finding lists."""
 
-KINDS: dict[Verdict, tuple[str, Severity, str]] = {
-    Verdict.BENIGN: ("PTO-C001", Severity.NOTE, "Nothing: every order gives the same bits."),
-    Verdict.DEFINED: ("PTO-C002", Severity.NOTE, "Nothing, if this is the winner that was meant."),
-    Verdict.ORDER_SENSITIVE: (
-        "PTO-C003",
-        Severity.WARNING,
-        "No policy orders these operations: combine the duplicates before the call, or accumulate in int32 "
-        "(max, min: replace -0 by 0 first).",
-    ),
-    Verdict.UNDEFINED: ("PTO-C004", Severity.WARNING, "Ask for conflict='last': the largest source index wins."),
+KINDS: dict[Verdict, tuple[str, Severity]] = {
+    Verdict.BENIGN: ("PTO-C001", Severity.NOTE),
+    Verdict.DEFINED: ("PTO-C002", Severity.NOTE),
+    Verdict.ORDER_SENSITIVE: ("PTO-C003", Severity.WARNING),
+    Verdict.UNDEFINED: ("PTO-C004", Severity.WARNING),
 }
-"""One row a verdict: id, severity, fix."""
+"""One row a verdict: id and severity."""
+
+STORE, SUM, EXTREME = "store", "sum", "extreme"
+
+FIXES = {
+    (Verdict.BENIGN, STORE): "Nothing: every order gives the same bits.",
+    (Verdict.DEFINED, STORE): "Nothing, if this is the winner that was meant.",
+    (Verdict.DEFINED, SUM): "Nothing, if the duplicates were meant to be added up.",
+    (Verdict.DEFINED, EXTREME): "Nothing: the order of the writers does not show.",
+    (Verdict.ORDER_SENSITIVE, SUM): (
+        "No policy orders additions: combine the duplicates before the call, or accumulate in int32."
+    ),
+    (Verdict.ORDER_SENSITIVE, EXTREME): "Replace -0 by 0 before the call.",
+    (Verdict.UNDEFINED, STORE): "Ask for conflict='last': the largest source index wins.",
+}
+"""What to do about a verdict, by what the writers do."""
+
+
+def _deed(atomic: ScatterAtomicOp) -> str:
+    return {ScatterAtomicOp.None_: STORE, ScatterAtomicOp.Add: SUM}.get(atomic, EXTREME)
 
 
 def conflict_findings(found: Collisions, outcomes: Outcomes) -> list[Finding]:
     """One finding per verdict, with a count and the first few slots."""
     by_slot = found.by_slot
     told = []
-    for verdict, (id_, severity, fix) in KINDS.items():
+    for verdict, (id_, severity) in KINDS.items():
         slots = np.flatnonzero(by_slot.verdict == verdict)
         if not len(slots):
             continue
@@ -47,6 +61,7 @@ def conflict_findings(found: Collisions, outcomes: Outcomes) -> list[Finding]:
         facts = {**examples[0], "verdict": verdict.word, "count": len(slots)}
         facts["examples"] = examples
         message = _sentence(found.cells.plan, facts, verdict)
+        fix = FIXES[verdict, _deed(found.atomic)]
         told.append(Finding(id_, severity, found.cells.plan.target, message, facts, None, fix))
     return told
 
@@ -119,7 +134,7 @@ def _sentence(plan: Plan, facts: dict[str, Any], verdict: Verdict) -> str:
     op = word(plan.call.atomic)
     lanes = " and ".join(str(tuple(lane)) for lane in facts["lanes"][:2])
     more = f" and {facts['writers'] - 2} more" if facts["writers"] > 2 else ""
-    values = ", ".join(str(v) for v in facts["values"][:2])
+    values = ", ".join(f"{v:.7g}" if isinstance(v, float) else str(v) for v in facts["values"][:2])
     slots = "1 slot" if facts["count"] == 1 else f"{facts['count']} slots"
     where = f"slot {facts['slot']}" + (f", column {facts['column']}" if facts["column"] else "")
     head = f"{slots} with several writers: {where} gets {values} from lanes {lanes}{more}"
@@ -141,6 +156,8 @@ def _sentence(plan: Plan, facts: dict[str, Any], verdict: Verdict) -> str:
 
 def determinism(plan: Plan, found: Collisions | None) -> tuple[bool, str]:
     """Whether the call has exactly one legal result, and why."""
+    if not plan.words_are_defined:
+        return False, "some index words come from padding or from outside the index tile, where nothing defines them"
     if found is None:
         return True, "a gather writes each element of its tile once"
     if not found.count:

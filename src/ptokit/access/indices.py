@@ -147,8 +147,15 @@ def performed_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
         lanes,
         "{lanes} out of bounds: the index {index} at {lane}, taken as {taken}, is not one of the {capacity} "
         f"{{unit}}s and {{verb}} element {{undefined}} of the buffer, {_whose(plan, runs)}.",
-        "Check the indices before the call, or ask for a bounds policy.",
+        _keep_inside(machine),
     )
+
+
+def _keep_inside(machine: Machine) -> str:
+    """What keeps an index in bounds on this target."""
+    if machine.has_policies:
+        return "Check the indices before the call, or ask for a bounds policy."
+    return f"Check or clamp the indices before the call: {machine.name} knows no bounds policy."
 
 
 def _whose(plan: Plan, runs: Lanes) -> str:
@@ -182,7 +189,7 @@ def not_owned(plan: Plan, machine: Machine) -> Finding | None:
         "{lanes} outside the buffer: the index {index} at {lane}, taken as {taken}, "
         f"{{verb}} element {address}, and the buffer has {plan.memory_size}; that is memory of somebody else "
         f"({moved}).",
-        "Narrow the tile to the table's row." if wide else "Check the indices, or ask for a bounds policy.",
+        "Narrow the tile to the table's row." if wide else _keep_inside(machine),
         {"address": address, "buffer": plan.memory_size},
     )
 

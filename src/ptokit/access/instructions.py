@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -180,8 +181,10 @@ def read_call(op: object, operands: Sequence[object], policies: dict[str, Any]) 
         raise PtoValueError(f"{op!r} is not an instruction.{hint} Known: {listed(makers)}")
     known = {"mscatter": ("coalesce", "atomic", "oob", "conflict"), "mgather": ("coalesce", "oob")}[op.lower()]
     unknown = [name for name in policies if name not in known]
+    if unknown and unknown[0] == "target":
+        raise PtoTypeError("several targets are asked at once: targets='a5' or targets=('a2a3', 'a5')")
     if unknown:
-        raise PtoTypeError(f"{op} has no {unknown[0]!r}.{nearest(unknown[0], known)} Known: {listed(known)}")
+        raise PtoTypeError(f"{op} has no keyword {unknown[0]!r}.{nearest(unknown[0], known)} Known: {listed(known)}")
     if len(operands) != 3:
         order = "table, src, idx" if op.lower() == "mscatter" else "dst, table, idx"
         raise PtoTypeError(f"{op} takes {order}; {len(operands)} operands were given")
@@ -269,7 +272,19 @@ def _judged(plan: Plan, where: Machine) -> tuple[Cells, Collisions, np.ndarray[A
 
 
 def _outcomes(found: Collisions, cells: Cells, plan: Plan, where: Machine) -> Outcomes:
-    return Outcomes(found, After.of(cells), lambda slot, column: address_of_slot(plan, where, slot, column))
+    return Outcomes(found, After.of(cells), SlotMap(plan, where.name))
+
+
+@dataclass(frozen=True)
+class SlotMap:
+    """Where a plan's target puts (slot, column); it knows the target by name, so that it can be pickled."""
+
+    plan: Plan
+    target: str
+
+    def __call__(self, slot: int, column: int) -> int:
+        """The element of the owned memory."""
+        return address_of_slot(self.plan, machine(self.target), slot, column)
 
 
 def _as_given(table: GlobalTensor) -> np.ndarray[Any, Any]:

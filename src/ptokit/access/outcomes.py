@@ -125,12 +125,48 @@ class Outcomes:
     @sums.quiet
     def contains(self, table: object) -> bool:
         """Whether this table is a legal result: an array like the whole buffer, or a GlobalTensor on one."""
-        dump = self._dump(table)
+        return not len(self._illegal(self._dump(table)))
+
+    def _illegal(self, dump: Array) -> Lanes:
+        """Where a dump holds what no legal execution leaves."""
         differs = self._after.differences(dump)
         if self._adds_floats:
             differs = differs[~self._same_nan(differs, dump)]
         cell, column, inside = locate(self._found.cells, differs)
-        return bool(inside.all()) and bool(self._legal_bits(cell, column, dump[differs]).all())
+        contested = np.flatnonzero(inside)
+        legal = np.zeros(len(differs), np.bool_)
+        legal[contested] = self._legal_bits(cell[contested], column[contested], dump[differs[contested]])
+        return differs[~legal]
+
+    @sums.quiet
+    def why_not(self, table: object) -> str | None:
+        """Why a dump is not a legal result: its first element that is not, and what would be; None where it is.
+
+        >>> import ptokit as pto
+        >>> src, idx = pto.Tile("int32", 1, 8, valid=(1, 2)), pto.Tile("int32", 1, 8, valid=(1, 2))
+        >>> src.store([[5, 6]])
+        >>> idx.store([[3, 3]])
+        >>> table = pto.GlobalTensor(np.zeros(8, np.int32), "int32", shape=(1, 1, 1, 1, 8))
+        >>> rep = pto.mscatter(table, src, idx, coalesce="elem", conflict="default", target="a5")
+        >>> rep.outcomes.why_not(np.array([0, 0, 0, 9, 0, 0, 0, 0], np.int32))
+        'element 3 of the buffer is 9; legal: 5, 6'
+        """
+        dump = self._dump(table)
+        illegal = self._illegal(dump)
+        if not len(illegal):
+            return None
+        at = int(illegal[0])
+        legal = self.at(at)
+        number = self._found.dtype.numpy
+        if legal is None:
+            expected = str(np.array([self._after.at(at)], self._found.dtype.bits).view(number)[0])
+        elif legal:
+            expected = ", ".join(str(v) for v in self._numbers(legal))
+        else:
+            cell, column, _ = self._contested(at)
+            low, high, _ = self._sum_bounds(np.array([cell]), np.array([column]))
+            expected = f"{low[0]} to {high[0]}"
+        return f"element {at} of the buffer is {dump[at : at + 1].view(number)[0]}; legal: {expected}"
 
     @sums.quiet
     def at(self, address: int) -> set[int] | None:

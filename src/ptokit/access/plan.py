@@ -168,6 +168,16 @@ class Plan:
         return (self.address >= 0) & (last < self.memory_size) & (tile_last < self.tile_size)
 
     @property
+    def words_are_defined(self) -> bool:
+        """Every index word comes from the valid region of the index tile (cpu reads on regardless)."""
+        if self.obeys_policies:
+            return True
+        idx = self.call.idx
+        row, col = np.divmod(self.word_at, idx.cols)
+        inside = (row < idx.valid_rows) & (col < idx.valid_cols)
+        return bool((inside & self.word_known).all())
+
+    @property
     def count(self) -> int:
         """Runs."""
         return len(self.runs.src)

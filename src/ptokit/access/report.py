@@ -27,7 +27,7 @@ class Report:
     findings: list[Finding]
     deterministic: bool
     deterministic_reason: str
-    plan: Plan
+    plan: Plan = field(repr=False)
     result: Array = field(repr=False)
     legal: Outcomes | None = field(default=None, repr=False)
 
@@ -72,13 +72,21 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One call on several targets: whether they agree, and where they first do not."""
+    """One call on several targets: whether they agree, and where they first do not.
+
+    `equal` compares the sequential results. Where a target may give several, `deterministic` is False.
+    """
 
     op: str
     equal: bool
     first_difference: Difference | None
     findings: list[Finding]
-    results: dict[str, Report | Refused]
+    results: dict[str, Report | Refused] = field(repr=False)
+
+    @property
+    def deterministic(self) -> bool:
+        """Every target that executed the call has exactly one legal result."""
+        return all(result.deterministic for result in self.results.values() if isinstance(result, Report))
 
     @property
     def targets(self) -> Sequence[str]:

@@ -197,6 +197,9 @@ def row_index_shape(accepted: Callable[[Tile, int], bool], wanted: str) -> Broke
         rows = call.tile.valid_rows
         if not call.is_row or accepted(call.idx, rows):
             return None
+        words = call.idx.valid_rows * call.idx.valid_cols
+        if words != rows:
+            return f"a Row call with {rows} valid rows needs {rows} indices; the index tile has {words}."
         return (
             f"a Row call with {rows} valid rows has an index tile of valid {call.idx.valid} in "
             f"{call.idx.layout.upper()}; {wanted.format(rows=rows)}."
@@ -412,7 +415,7 @@ def common_rules(
             "PTO-L006",
             "every dynamic extent has a value",
             extents_known,
-            "Call tile.set_valid(rows, cols), or pass actual=(...) to the tensor.",
+            "Give a tile its extents with set_valid(rows, cols), a tensor its shape with actual=(...).",
         ),
         Rule(
             "PTO-L007",

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from ptokit.errors import PtoError
+from ptokit.errors import PtoError, listed, nearest
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 COMMANDS = {
     "demo": "An embedding-gradient update on the three targets, with all that can go wrong.",
@@ -27,7 +32,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name."""
         if cmd_name not in COMMANDS:
-            return None
+            ctx.fail(f"No such command {cmd_name!r}.{nearest(cmd_name, COMMANDS)} Known: {listed(COMMANDS)}")
         command = importlib.import_module(f"ptokit.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
@@ -50,6 +55,10 @@ def group() -> None:
 
 def main() -> None:
     """The entry point: a user's mistake is one sentence and exit code 2, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark, not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         group.main(prog_name="ptokit", standalone_mode=True)
     except PtoError as mistake:
@@ -59,3 +68,14 @@ def main() -> None:
         # The reader (head, less) has gone; what is left in the buffer has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as trouble:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"ptokit: the output could not be written: {trouble.strerror}", err=True)
+        sys.exit(1)
+
+
+def console() -> Console:
+    """Where a command prints: it knows a terminal from a pipe, and NO_COLOR means no escape codes at all."""
+    from rich.console import Console
+
+    return Console(highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 import ptokit as pto
 from ptokit.access.report import Refused
+from ptokit.cli import console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 TOKENS = [3, 7, 3, 9, -1, 12, 7, 3]
 """Rows to update: 3 three times, 7 twice, one negative, one past the end of ten rows."""
@@ -73,7 +77,15 @@ def play(act: Act) -> dict[str, Any]:
             "slots": [_slot(result, slot) for slot in result.outcomes.slots],
             "findings": [f.as_dict() for f in result.findings],
         }
-    return {"title": act.title, "why": act.why, "policies": act.policies, "targets": told, "equal": compared.equal}
+    boards = pto.compare("mscatter", table, grads, tokens, targets=("a2a3", "a5"), **act.policies)
+    return {
+        "title": act.title,
+        "why": act.why,
+        "policies": act.policies,
+        "targets": told,
+        "equal": compared.equal,
+        "boards_equal": boards.equal,
+    }
 
 
 def _slot(result: pto.Report, slot: int) -> dict[str, Any]:
@@ -102,61 +114,65 @@ VERDICTS = {"benign": "green", "defined": "green", "order-sensitive": "yellow", 
 
 
 def _show(acts: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.print(f"[bold]A table of {ROWS} rows, and gradients for the tokens {TOKENS}[/bold]".replace("[3,", r"\[3,"))
+    to = console()
+    to.print(f"A table of {ROWS} rows, and gradients for the tokens {TOKENS}.", style="bold", markup=False)
     for number, act in enumerate(acts, 1):
-        console.print()
-        console.rule(f"[bold]{number}. {act['title']}[/bold]", align="left")
-        console.print(act["why"])
-        console.print(_outcome_table(act))
-        console.print(_finding_table(act))
-        agree = (
-            "agree, bit for bit" if act["equal"] else "do not agree: what runs on one board is not what another does"
-        )
-        console.print(f"The targets {agree}.")
-    console.print("\nWhat an id means: [bold]ptokit explain PTO-C004[/bold]. Yours: [bold]pto.check(...)[/bold].")
+        to.print()
+        to.print(f"{number}. {act['title']}", style="bold underline")
+        to.print(act["why"])
+        to.print()
+        to.print(_outcome_table(act, plain=not to.encoding.startswith("utf")))
+        for target, told in act["targets"].items():
+            if told["legal"]:
+                to.print(f"  {target}: {told['reason']}.", style="dim", soft_wrap=True)
+        _print_findings(to, act, seen=acts[: number - 1])
+        to.print(_agreement(act))
+    to.print("\nWhat an id means: [bold]ptokit explain PTO-C004[/bold]. Your own calls: [bold]pto.check(...)[/bold].")
 
 
-def _outcome_table(act: dict[str, Any]) -> Any:
+def _outcome_table(act: dict[str, Any], *, plain: bool) -> Any:
     """Per target: whether there is one result, and the legal values of each contested row."""
+    from rich import box
     from rich.table import Table
 
-    table = Table(title="What may stand in column 0 afterwards", title_justify="left")
-    for heading in ("target", "one result?", "why", "slot", "verdict", "legal values"):
-        table.add_column(heading)
+    table = Table(box=box.ASCII if plain else box.ROUNDED, title="What may stand in column 0", title_justify="left")
+    for heading in ("target", "one result?", "slot", "verdict", "legal values"):
+        table.add_column(heading, no_wrap=True)
     for target, told in act["targets"].items():
         if not told["legal"]:
-            table.add_row(target, "[red]refused[/red]", told["findings"][0]["id"], "", "", "")
+            table.add_row(target, "[red]refused[/red]", "", told["findings"][0]["id"], "")
             continue
-        answer = "[green]yes[/green]" if told["deterministic"] else "[red]no[/red]"
-        first = (target, answer, told["reason"])
-        for slot in told["slots"] or [{"slot": "", "verdict": "", "values": []}]:
-            colour = VERDICTS.get(slot["verdict"], "white")
+        first = (target, "[green]yes[/green]" if told["deterministic"] else "[red]no[/red]")
+        for slot in told["slots"]:
+            colour = VERDICTS[slot["verdict"]]
             values = "\n".join(str(v) for v in slot["values"])
             table.add_row(*first, str(slot["slot"]), f"[{colour}]{slot['verdict']}[/{colour}]", values)
-            first = ("", "", "")
+            first = ("", "")
     return table
 
 
-def _finding_table(act: dict[str, Any]) -> Any:
-    """Every error and warning of every target, and the ids of the notes."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title="Findings", title_justify="left", show_lines=False)
-    for heading in ("target", "id", "severity", "what, and what to do"):
-        table.add_column(heading)
-    notes = set()
+def _print_findings(to: Console, act: dict[str, Any], seen: list[dict[str, Any]]) -> None:
+    """Errors and warnings that no earlier act had, a paragraph each; of the rest the ids."""
+    before = {(t, f["id"]) for earlier in seen for t, told in earlier["targets"].items() for f in told["findings"]}
+    rest = []
     for target, told in act["targets"].items():
         for finding in told["findings"]:
-            if finding["severity"] == "note":
-                notes.add(finding["id"])
+            if finding["severity"] == "note" or (target, finding["id"]) in before:
+                rest.append(f"{target} {finding['id']}")
                 continue
             colour = COLOURS[finding["severity"]]
-            text = f"{escape(finding['message'])} [green]{escape(finding['fix'])}[/green]"
-            table.add_row(target, finding["id"], f"[{colour}]{finding['severity']}[/{colour}]", text)
-    table.caption = f"and notes: {', '.join(sorted(notes))}" if notes else None
-    table.caption_justify = "left"
-    return table
+            to.print()
+            to.print(f"[{colour}]{finding['severity']}[/{colour}] [bold]{finding['id']}[/bold] on {target}")
+            to.print(f"  {finding['message']}", markup=False)
+            to.print(f"  Fix: {finding['fix']}", style="green", markup=False)
+    if rest:
+        to.print()
+        to.print(f"  Also (notes, and what was told above): {', '.join(rest)}.", style="dim")
+
+
+def _agreement(act: dict[str, Any]) -> str:
+    """Which targets end with the same table."""
+    if act["equal"]:
+        return "All targets end with the same table, bit for bit."
+    boards = "a2a3 and a5 end with the same table; cpu does not." if act["boards_equal"] else ""
+    return boards or "The targets do not end with the same table."

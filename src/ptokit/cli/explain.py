@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptokit.cli import console
 from ptokit.explain import Page, page, pages
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ def command(ids: tuple[str, ...], as_json: bool) -> None:
         told = [_whole(one) for one in chosen] if ids else [_line(one) for one in pages().values()]
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))
     elif ids:
-        _print_pages(_console(), chosen)
+        _print_pages(console(), chosen)
     else:
-        _print_list(_console(), pages().values())
+        _print_list(console(), pages().values())
 
 
 def _line(one: Page) -> dict[str, Any]:
@@ -64,33 +65,26 @@ def _whole(one: Page) -> dict[str, Any]:
     }
 
 
-def _console() -> Console:
-    """Where to print: it knows a terminal from a pipe, and obeys NO_COLOR."""
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _print_pages(console: Console, chosen: Iterable[Page]) -> None:
+def _print_pages(to: Console, chosen: Iterable[Page]) -> None:
     """Pages as rich text on a terminal, as plain Markdown elsewhere."""
-    if not console.is_terminal:
+    if not to.is_terminal:
         click.echo("\n".join(one.markdown for one in chosen), nl=False)
         return
     from rich.markdown import Markdown
 
     for one in chosen:
-        console.print(Markdown(one.markdown, code_theme="ansi_dark"))
-        console.print()
+        to.print(Markdown(one.markdown, code_theme="ansi_dark"))
+        to.print()
 
 
-def _print_list(console: Console, every: Iterable[Page]) -> None:
+def _print_list(to: Console, every: Iterable[Page]) -> None:
     """One line a page, under the name of its room."""
     from rich.text import Text
 
     for room, members in groupby(every, key=lambda one: one.room):
-        console.print(Text(room, style="bold"))
+        to.print(Text(room, style="bold"))
         for one in members:
             severity = (f"{one.severity:<9}", COLOURS[one.severity])
-            console.print(Text.assemble("  ", (one.id, "bold"), "  ", severity, one.title), soft_wrap=True)
-        console.print()
-    console.print(Text("Read a page with: ptokit explain ID"))
+            to.print(Text.assemble("  ", (one.id, "bold"), "  ", severity, one.title), soft_wrap=True)
+        to.print()
+    to.print(Text("Read a page with: ptokit explain ID"))

@@ -118,8 +118,9 @@ def _example(body: str, heading: str) -> str:
 
 
 def _code(id_: str) -> str:
-    """The id without its prefix, in capitals: L012."""
-    return id_.strip().upper().removeprefix(PREFIX)
+    """The id without its prefix, in capitals, its number in three digits: `l12`, `PTO_L012,` are L012."""
+    code = id_.strip(" ,;:.").upper().replace("_", "-").removeprefix(PREFIX)
+    return f"{code[0]}{int(code[1:]):03}" if re.fullmatch("[A-Z][0-9]{1,3}", code) else code
 
 
 def _hint(code: str) -> str:
@@ -133,5 +134,6 @@ def _nearest(code: str, known: list[str]) -> str:
     room, number = code[:1], code[1:]
     same = [other for other in known if other[0] == room]
     if same and re.fullmatch("[0-9]{1,9}", number):
-        return min(same, key=lambda other: abs(int(other[1:]) - int(number)))
+        close = min(same, key=lambda other: abs(int(other[1:]) - int(number)))
+        return close if abs(int(close[1:]) - int(number)) < 10 else ""
     return next(iter(difflib.get_close_matches(code, same or known, n=1, cutoff=0.5)), "")
