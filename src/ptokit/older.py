@@ -14,13 +14,13 @@ from ptokit.access.call import Access
 from ptokit.access.instructions import PolicyName, mgather, mscatter, read_call
 from ptokit.access.report import Report
 from ptokit.access.rules import (
+    PADDED_ROWS_RULE,
+    TWO_DIMENSIONAL_RULE,
     Rule,
     atomic_type,
     element_type_listed,
     index_layout,
     judge,
-    padded_rows_agree,
-    two_dimensional,
 )
 from ptokit.dtypes import ELEMENT_TYPES
 from ptokit.errors import IllegalInstruction
@@ -61,19 +61,8 @@ RULES = (
         index_layout(("nd", "dn"), "the first custom form reads it linearly"),
         "Declare the index tile ND or DN.",
     ),
-    Rule(
-        "PTO-L010",
-        "src.Rows == idx.Rows (padded)",
-        padded_rows_agree,
-        "Pad both tiles to the same number of rows.",
-    ),
-    Rule(
-        "PTO-L012",
-        "table shape <1,1,1,TableRows,RowWidth>",
-        two_dimensional,
-        "Fold the batches into the rows.",
-        needs_extents=True,
-    ),
+    PADDED_ROWS_RULE,
+    TWO_DIMENSIONAL_RULE,
     Rule(
         "PTO-L024",
         "an atomic that exists for the type",

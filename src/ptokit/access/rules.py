@@ -347,6 +347,42 @@ def no_default_conflict(call: Access) -> str | None:
     return "Conflict Default exists on a5 only; here the last writer always wins."
 
 
+ELEM_INDEX_RULE = Rule(
+    "PTO-L014",
+    "index valid == tile valid for Elem",
+    elem_index_shape,
+    "Give every element its index: the same valid extents on both tiles.",
+    needs_extents=True,
+)
+
+INDEX_ALIGNMENT_RULE = Rule(
+    "PTO-L016",
+    "index tile aligned to 32 bytes",
+    index_alignment,
+    "Pad the index tile; its valid extents may stay.",
+)
+
+PADDED_ROWS_RULE = Rule(
+    "PTO-L010",
+    "src.Rows == idx.Rows (padded)",
+    padded_rows_agree,
+    "Pad both tiles to the same number of rows.",
+)
+
+TWO_DIMENSIONAL_RULE = Rule(
+    "PTO-L012",
+    "table shape <1,1,1,TableRows,RowWidth>",
+    two_dimensional,
+    "Fold the batches into the rows.",
+    needs_extents=True,
+)
+
+
+def tile_alignment_rule(needs: str, *, by_layout: bool) -> Rule:
+    """The tile's own alignment."""
+    return Rule("PTO-L015", needs, tile_alignment(by_layout=by_layout), "Pad the tile; the valid extents may stay.")
+
+
 NZ_RULES = (
     Rule(
         "PTO-L019",

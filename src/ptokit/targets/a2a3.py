@@ -18,18 +18,18 @@ from ptokit.access.plan import (
     tile_word,
 )
 from ptokit.access.rules import (
+    ELEM_INDEX_RULE,
+    INDEX_ALIGNMENT_RULE,
     NZ_RULES,
     Rule,
     common_rules,
     conflict_rule,
-    elem_index_shape,
-    index_alignment,
     index_layout,
     is_row_vector,
     paired_layout,
     row_index_shape,
     table_layout,
-    tile_alignment,
+    tile_alignment_rule,
     vec_rule,
 )
 from ptokit.dtypes import ELEMENT_TYPES
@@ -174,25 +174,9 @@ RULES = (
         "Lay the indices in one row: valid=(1, R).",
         needs_extents=True,
     ),
-    Rule(
-        "PTO-L014",
-        "index valid == tile valid for Elem",
-        elem_index_shape,
-        "Give every element its index: the same valid extents on both tiles.",
-        needs_extents=True,
-    ),
-    Rule(
-        "PTO-L015",
-        "tile Cols * sizeof(T) % 32 == 0, in both layouts",
-        tile_alignment(by_layout=False),
-        "Pad the tile; the valid extents may stay.",
-    ),
-    Rule(
-        "PTO-L016",
-        "index tile aligned to 32 bytes",
-        index_alignment,
-        "Pad the index tile; its valid extents may stay.",
-    ),
+    ELEM_INDEX_RULE,
+    tile_alignment_rule("tile Cols * sizeof(T) % 32 == 0, in both layouts", by_layout=False),
+    INDEX_ALIGNMENT_RULE,
     *NZ_RULES,
 )
 
