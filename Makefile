@@ -7,13 +7,14 @@ BIN    := $(VENV)/bin
 STAMPS := .stamps
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS   ?= 2
+SUITES ?=
 
 .PHONY: help demo test lint types imports unit docs bench clean
 
 help:
 	@echo "make demo   install into $(VENV) and run the demonstration"
 	@echo "make test   install what the tests need, then run every test and check"
-	@echo "make bench  measure (ratios against real contenders, one run)"
+	@echo "make bench  measure (ratios against real contenders, one run); SUITES=access for one suite"
 	@echo "make docs   build the documentation, strictly"
 	@echo "make clean  remove everything that make made"
 
@@ -55,7 +56,7 @@ docs: $(STAMPS)/test
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(STAMPS)/run
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(SUITES)
 
 clean:
 	rm -rf $(VENV) $(STAMPS) build dist site .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

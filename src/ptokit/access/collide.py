@@ -64,9 +64,10 @@ class Collisions:
         """Contested cells."""
         return len(self.cells.count)
 
-    def lanes_of(self, cell: int) -> list[tuple[int, int]]:
-        """The lanes that write the cell, in walk order."""
-        return [self.cells.plan.lane(run) for run in self.runs_of(cell)]
+    def lanes_of(self, cell: int) -> Lanes:
+        """The lanes (row, column) that write the cell, in walk order."""
+        runs, of_plan = self.runs_of(cell), self.cells.plan.runs
+        return np.stack([of_plan.row[runs], of_plan.col[runs]], axis=1)
 
     def runs_of(self, cell: int) -> Lanes:
         """The runs that write the cell, in walk order."""

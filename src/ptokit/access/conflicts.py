@@ -71,24 +71,24 @@ def _slot_facts(found: Collisions, outcomes: Outcomes, slot: int, cell: int, ver
     survives = found.survives[entries]
     column = _telling_column(found, cell, verdict)
     lanes = found.lanes_of(cell)
-    last = max(range(len(lanes)), key=lambda i: lanes[i])
+    last = int((lanes[:, 0] * found.cells.plan.call.tile.cols + lanes[:, 1]).argmax())
     address = int(found.cells.address[cell]) + column
     facts: dict[str, Any] = {
         "slot": slot,
         "address": address,
         "column": _row_column(found, slot, cell) + column,
         "writers": len(lanes),
-        "lanes": [list(lane) for lane in lanes[:MANY_WRITERS]],
+        "lanes": lanes[:MANY_WRITERS].tolist(),
         "values": json_value(found.values[entries, column].view(found.dtype.numpy)[:MANY_WRITERS]),
-        "winner_last": list(lanes[last]),
+        "winner_last": lanes[last].tolist(),
     }
     if found.cells.plan.call.atomic is not ScatterAtomicOp.None_:
         facts["before"] = json_value(found.before[cell, column : column + 1].view(found.dtype.numpy)[0])
     elif verdict is Verdict.UNDEFINED:
-        facts["survivors"] = [list(lane) for lane, may in zip(lanes, survives, strict=True) if may][:MANY_WRITERS]
+        facts["survivors"] = lanes[survives][:MANY_WRITERS].tolist()
         facts["lockstep"] = _lockstep(found, cell)[:MANY_WRITERS]
     else:
-        facts["winner"] = list(lanes[-1])
+        facts["winner"] = lanes[-1].tolist()
     if verdict >= Verdict.ORDER_SENSITIVE:
         facts.update(outcomes.facts(cell, column))
     return facts
