@@ -33,11 +33,11 @@ def overlapping() -> dict[str, Any]:
 
 CALLS: list[tuple[str, Callable[[], object], type[Exception], str]] = [
     ("an array as table", lambda: call(table=np.zeros((4, 8))), TypeError, "ndarray; a GlobalTensor"),
-    ("an array as tile", lambda: call(src=np.zeros((2, 8))), TypeError, "src is a ndarray; a Tile"),
+    ("an array as tile", lambda: call(src=np.zeros((2, 8))), TypeError, "src is an ndarray; a Tile"),
     ("a list as index", lambda: call(idx=[1, 2]), TypeError, "idx is a list; a Tile"),
     ("an unknown policy", lambda: call(oob="clmap"), ValueError, "Did you mean 'clamp'"),
     ("an unknown coalesce", lambda: call(coalesce="rows"), ValueError, "Did you mean 'row'"),
-    ("an integer policy", lambda: call(oob=1), TypeError, "oob=1 is a int"),
+    ("an integer policy", lambda: call(oob=1), TypeError, "oob=1 is an int"),
     ("the other instruction's enum", lambda: call(oob=pto.GatherOOB.Clamp), TypeError, "ScatterOOB is wanted"),
     ("the other instruction's policy", lambda: call(oob="zero"), ValueError, "'skip' drops the write"),
     ("an unknown target", lambda: call(target="a6"), ValueError, "Did you mean"),

@@ -264,8 +264,9 @@ def test_tile_data_is_an_array(data: Any) -> None:
 
 def test_tile_data_cannot_be_replaced() -> None:
     tile = pto.Tile("float32", 4, 8)
-    with pytest.raises(AttributeError):
-        tile.data = np.zeros(32, np.float32)  # type: ignore[misc]
+    with pytest.raises(AttributeError, match=r"tile.data\[:\] = ") as raised:
+        tile.data = np.zeros(32, np.float32)
+    assert isinstance(raised.value, pto.PtoError)
 
 
 def test_indices_of_zero_written_through_data_count_as_data() -> None:

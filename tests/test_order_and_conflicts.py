@@ -462,8 +462,18 @@ def test_a_gather_has_one_outcome() -> None:
     tab, _ = table((4, 8))
     rep = pto.mgather(pto.Tile("float32", 2, 8), tab, row_index(1, 1), target="a5")
     assert rep.deterministic
-    with pytest.raises(pto.PtoValueError, match="mgather"):
-        _ = rep.outcomes
+    assert list(rep.outcomes.slots) == []
+    assert rep.outcomes.exact
+    assert rep.outcomes.verdict(1) == "single"
+    assert rep.outcomes.contains(rep.result)
+    assert rep.outcomes.why_not(rep.result) is None
+    assert not rep.outcomes.contains(rep.result + 1)
+    assert rep.outcomes.why_not(rep.result + 1) is not None
+    for ask in (rep.outcomes.values, rep.outcomes.bounds):
+        with pytest.raises(pto.PtoValueError, match="mgather writes no slot"):
+            ask(1)
+    with pytest.raises(pto.PtoValueError, match="shape"):
+        rep.outcomes.contains(rep.result[:1])
 
 
 def test_deterministic_reasons() -> None:

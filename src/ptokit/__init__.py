@@ -9,7 +9,7 @@ from ptokit import older
 from ptokit.access.compare import compare
 from ptokit.access.instructions import check, mgather, mscatter
 from ptokit.access.report import Comparison, Difference, Report
-from ptokit.errors import IllegalInstruction, PtoError, PtoIndexError, PtoTypeError, PtoValueError
+from ptokit.errors import IllegalInstruction, PtoAttributeError, PtoError, PtoIndexError, PtoTypeError, PtoValueError
 from ptokit.findings import Finding, Severity, Where
 from ptokit.policies import Coalesce, GatherOOB, ScatterAtomicOp, ScatterConflict, ScatterOOB
 from ptokit.tensors import GlobalTensor, Tile
@@ -24,6 +24,7 @@ __all__ = [
     "GatherOOB",
     "GlobalTensor",
     "IllegalInstruction",
+    "PtoAttributeError",
     "PtoError",
     "PtoIndexError",
     "PtoTypeError",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from ptokit.findings import Finding
@@ -24,6 +26,10 @@ class PtoValueError(PtoError, ValueError):
 
 class PtoIndexError(PtoError, IndexError):
     """An index that lies outside what it indexes."""
+
+
+class PtoAttributeError(PtoError, AttributeError):
+    """An attribute that cannot be assigned."""
 
 
 class IllegalInstruction(PtoValueError):  # noqa: N818 - the public name is fixed
@@ -55,8 +61,45 @@ class IllegalInstruction(PtoValueError):  # noqa: N818 - the public name is fixe
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'clamp'?`, or nothing where nothing is near."""
-    close = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word.lower(), list(known), n=3, cutoff=0.5)
+    # Of those that are as near, people get the first letter right.
+    close.sort(key=lambda one: one[:1] != word[:1].lower())
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def a_kind(given: object) -> str:
+    """What kind of value was given, as a sentence says it.
+
+    >>> a_kind(3), a_kind([])
+    ('an int', 'a list')
+    """
+    name = type(given).__name__
+    return f"{'an' if name[0].lower() in 'aeio' or name.startswith('nd') else 'a'} {name}"
+
+
+Given = ParamSpec("Given")
+Back = TypeVar("Back")
+
+
+def well_called(function: Callable[Given, Back]) -> Callable[Given, Back]:
+    """A misspelt keyword, a missing or a surplus operand is an error of the package, with what is near."""
+    form = inspect.signature(function)
+    names = [name for name, one in form.parameters.items() if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+
+    @wraps(function)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Back:
+        unknown = [name for name in kwargs if name not in form.parameters]
+        if unknown:
+            hint = nearest(unknown[0], form.parameters)
+            raise PtoTypeError(
+                f"{function.__name__} has no keyword {unknown[0]!r}.{hint} Known: {listed(form.parameters)}"
+            )
+        missing = [name for name in names[len(args) :] if name not in kwargs]
+        if missing or len(args) > len(names) or any(name in kwargs for name in names[: len(args)]):
+            raise PtoTypeError(f"{function.__name__} takes {listed(names)}, once each; {len(args)} were given by place")
+        return function(*args, **kwargs)
+
+    return called
 
 
 def listed(names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeVar
 
-from ptokit.errors import PtoTypeError, PtoValueError, listed, nearest
+from ptokit.errors import PtoTypeError, PtoValueError, a_kind, listed, nearest
 
 
 class Coalesce(Enum):
@@ -86,7 +86,7 @@ def read(kind: type[Policy], given: object, keyword: str) -> Policy:
     if given is None:
         raise PtoTypeError(f"{keyword}=None is no policy: leave {keyword} out for the default")
     raise PtoTypeError(
-        f"{keyword}={given!r} is a {type(given).__name__}; a name ({listed(names)}) or a {kind.__name__} is wanted"
+        f"{keyword}={given!r} is {a_kind(given)}; a name ({listed(names)}) or a {kind.__name__} is wanted"
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptokit.dtypes import ElementType, as_array, convert, describe, element_type
-from ptokit.errors import PtoIndexError, PtoTypeError, PtoValueError, listed, nearest
+from ptokit.errors import PtoAttributeError, PtoIndexError, PtoTypeError, PtoValueError, a_kind, listed, nearest
 
 Array = npt.NDArray[Any]
 Offsets = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ def _whole_tuple(values: object, count: int, what: str) -> tuple[int, ...]:
 
 def _word(given: object, known: Sequence[str], what: str) -> str:
     if not isinstance(given, str):
-        raise PtoTypeError(f"{what}={given!r} is a {type(given).__name__}; known: {listed(known)}")
+        raise PtoTypeError(f"{what}={given!r} is {a_kind(given)}; known: {listed(known)}")
     if given.lower() not in known:
         raise PtoValueError(f"{what}={given!r} is unknown.{nearest(given, known)} Known: {listed(known)}")
     return given.lower()
@@ -110,7 +110,7 @@ class Tile:
         if data is None:
             return np.zeros(size, self.dtype.numpy)
         if not isinstance(data, np.ndarray):
-            raise PtoTypeError(f"data is a {type(data).__name__}; a flat ndarray of {size} {self.dtype} is wanted")
+            raise PtoTypeError(f"data is {a_kind(data)}; a flat ndarray of {size} {self.dtype} is wanted")
         fits = data.shape == (size,) and data.flags.c_contiguous
         if not fits or data.dtype.type is not self.dtype.numpy.type or not data.dtype.isnative:
             raise PtoValueError(
@@ -124,6 +124,10 @@ class Tile:
         """The live elements in storage order, padding included; from now on the tile counts as holding data."""
         self._holds_data = True
         return self.storage
+
+    @data.setter
+    def data(self, values: object) -> None:
+        raise PtoAttributeError("tile.data is the tile's own memory: write tile.data[:] = ..., or tile.store(a)")
 
     def _check_valid(self, valid: tuple[int, int], *, dynamic_allowed: bool) -> None:
         for name, extent, padded in zip(("rows", "columns"), valid, (self.rows, self.cols), strict=True):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ptokit.access.plan import Array, Lanes, Plan
+
+CHUNK = 32
+"""Columns that a warp of a5 writes at one step: chunks of a row are independent."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,6 @@ class Cells:
     order: Lanes
     start: Lanes
     count: Lanes
-    was_split: bool  # runs overlapped partly, and were taken apart into elements
 
     @cached_property
     def address(self) -> Lanes:
@@ -37,7 +40,7 @@ class Cells:
         start = np.concatenate([[0], np.cumsum(count)[:-1]]).astype(np.int64) if many.size else many
         inside = np.arange(int(count.sum())) - np.repeat(start, count)
         order = self.order[np.repeat(self.start[many], count) + inside]
-        return Cells(self.plan, order, start, count, self.was_split)
+        return Cells(self.plan, order, start, count)
 
     @cached_property
     def cell_of_writer(self) -> Lanes:
@@ -51,14 +54,22 @@ class Cells:
 
 
 def performed(plan: Plan) -> Plan:
-    """The runs that really happen: live, and wholly in owned memory (else taken apart first)."""
+    """The runs that really happen: live, and wholly in owned memory (those across its edge are taken apart first)."""
+    if bool(plan.straddles.any()):
+        plan = plan.split(_piece_between_edges(plan))
     wanted = plan.live & plan.owned
-    if bool(wanted.all()):
-        return plan
-    if plan.runs.length > 1 and bool((plan.live & ~plan.owned).any()):
-        plan = plan.split()
-        wanted = plan.live & plan.owned
-    return plan.take(np.flatnonzero(wanted))
+    return plan if bool(wanted.all()) else plan.take(np.flatnonzero(wanted))
+
+
+def _piece_between_edges(plan: Plan) -> int:
+    """The longest piece of which every run across an edge of the memory has a whole number on each side."""
+    address = plan.address[plan.straddles]
+    return _common(plan, np.concatenate([address, plan.memory_size - address]))
+
+
+def _common(plan: Plan, distances: Lanes) -> int:
+    """The longest piece that divides a run, these distances, and the 32 columns that threads take at a time."""
+    return int(np.gcd.reduce(distances, initial=math.gcd(plan.runs.length, CHUNK)))
 
 
 def group(plan: Plan) -> Cells:
@@ -66,13 +77,13 @@ def group(plan: Plan) -> Cells:
     order, address = sorted_with_places(plan.address)
     fresh = np.ones(len(order), np.bool_)
     fresh[1:] = address[1:] != address[:-1]
-    if plan.runs.length > 1 and bool((np.diff(address)[fresh[1:]] < plan.runs.length).any()):
-        # Rows that overlap partly: only single elements are the same or apart.
-        split = group(plan.split())
-        return Cells(split.plan, split.order, split.start, split.count, was_split=True)
+    distance = np.diff(address)
+    if plan.runs.length > 1 and bool((distance[fresh[1:]] < plan.runs.length).any()):
+        # Rows that overlap partly: in pieces that are the same or apart.
+        return group(plan.split(_common(plan, distance)))
     start = np.flatnonzero(fresh)
     count = np.diff(np.append(start, len(order)))
-    return Cells(plan, order, start, count, was_split=False)
+    return Cells(plan, order, start, count)
 
 
 def sorted_with_places(keys: Lanes) -> tuple[Lanes, Lanes]:

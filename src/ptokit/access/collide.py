@@ -112,7 +112,8 @@ class Collisions:
         plan, cells = self.cells.plan, self.cells
         slot = plan.slot[plan.lane_of_run[cells.order]]
         cell = cells.cell_of_writer
-        several = (plan.runs_are_rows and plan.call.is_nz) or bool((slot != slot[cells.start][cell]).any())
+        in_pieces = plan.runs_are_rows and (plan.call.is_nz or cells.length < plan.call.tile.valid_cols)
+        several = in_pieces or bool((slot != slot[cells.start][cell]).any())
         if several:
             # A slot is several cells here, or a cell is hit through several slots: the worst comes first.
             order = np.lexsort((-self.verdicts[cell], slot))

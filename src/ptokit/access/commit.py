@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
 from ptokit.access.call import Access
-from ptokit.access.cells import Cells, group
+from ptokit.access.cells import CHUNK, Cells, group
 from ptokit.access.plan import Array, Lanes, Plan
 from ptokit.dtypes import ElementType
 from ptokit.policies import ScatterAtomicOp
@@ -16,9 +17,6 @@ Fold = Callable[[Array, Array], Array]
 
 ROUNDS = 64
 """Cells with more writers than this are folded one by one."""
-
-CHUNK = 32
-"""Columns that a warp of a5 writes at one step: chunks of a row are independent."""
 
 
 def bits_of(array: Array, dtype: ElementType) -> Array:
@@ -46,14 +44,28 @@ def memory_bits(call: Access) -> Array:
     return bits_of(call.table.memory, call.table.dtype)
 
 
-def fold_of(call: Access) -> Fold:
+def bit_trick_sum(there: Array, comes: Array) -> Array:
+    """bfloat16 as a2a3 Elem adds it: in float32, then half a unit up and the lower half off, NaN or not.
+
+    For every sum that is a number this is rounding to nearest even; a NaN keeps its payload (SEMANTICS 2.3).
+    """
+    wide = (_as_float32(there) + _as_float32(comes)).view(np.uint32)
+    return ((wide + 0x7FFF + ((wide >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def _as_float32(bfloat16: Array) -> Array:
+    return (bfloat16.astype(np.uint32) << 16).view(np.float32)
+
+
+def fold_of(plan: Plan) -> Fold:
     """How an atomic combines what is there with what comes: bits in, bits out.
 
-    Sums of the 16-bit floats are made in float32 and rounded to nearest even after every addition. The plain bit
-    trick that a2a3 Elem rounds bfloat16 with gives the same: a sum of two bfloat16 has no NaN that it could damage.
+    Sums of the 16-bit floats are made in float32 and rounded to nearest even after every addition.
     """
-    dtype = call.table.dtype
+    call, dtype = plan.call, plan.call.table.dtype
     number, bits = dtype.numpy, dtype.bits
+    if plan.sums_by_bit_trick and call.atomic is ScatterAtomicOp.Add:
+        return bit_trick_sum
 
     def add(there: Array, comes: Array) -> Array:
         return np.asarray(there.view(number) + comes.view(number)).view(bits)
@@ -86,7 +98,7 @@ def scatter(cells: Cells, values: Array) -> None:
 
 def _accumulate(cells: Cells, values: Array, there: Array) -> None:
     """Round k adds the k-th writer of every cell: the walk's order, many cells at a time."""
-    fold = fold_of(cells.plan.call)
+    fold = fold_of(cells.plan)
     most = int(cells.count.max(initial=0))
     busy = np.arange(len(cells.count))
     for rank in range(min(most, ROUNDS)):
@@ -97,15 +109,19 @@ def _accumulate(cells: Cells, values: Array, there: Array) -> None:
         first = cells.start[cell]
         runs = cells.order[first + ROUNDS : first + cells.count[cell]]
         place = int(cells.address[cell])
-        there[place] = fold_all(cells.plan.call, there[place], values[runs])
+        there[place] = fold_all(cells.plan, there[place], values[runs])
 
 
-def fold_all(call: Access, there: Array, comes: Array) -> Array:
+def fold_all(plan: Plan, there: Array, comes: Array) -> Array:
     """Many writers of one cell, one after the other."""
+    call = plan.call
     number, bits = call.table.dtype.numpy, call.table.dtype.bits
     if call.atomic is ScatterAtomicOp.Add:
         stack = np.concatenate([there[None], comes]).view(number)
-        return np.asarray(np.add.accumulate(stack, axis=0, dtype=number)[-1]).view(bits)
+        total = np.asarray(np.add.accumulate(stack, axis=0, dtype=number)[-1])
+        if plan.sums_by_bit_trick and np.isnan(total).any():
+            return reduce(bit_trick_sum, comes, there)
+        return total.view(bits)
     largest = call.atomic is ScatterAtomicOp.Max
     numbers = comes.view(number)
     if call.table.dtype.is_float:
@@ -113,7 +129,7 @@ def fold_all(call: Access, there: Array, comes: Array) -> Array:
         numbers = np.where(np.isnan(numbers), -np.inf if largest else np.inf, numbers)
     best = numbers.argmax(axis=0) if largest else numbers.argmin(axis=0)
     candidate = np.take_along_axis(comes, best[None], axis=0)[0]
-    return fold_of(call)(there, candidate)
+    return fold_of(plan)(there, candidate)
 
 
 def gather(plan: Plan, runs: Plan) -> None:
@@ -135,8 +151,8 @@ def _zero(plan: Plan, tile: Array) -> None:
     if call.is_nz and call.is_row:
         tile[:] = 0
         return
-    dropped = plan.take(np.flatnonzero(~plan.live)).split()
-    tile[dropped.runs.src] = 0
+    dropped = plan.runs.src[~plan.live]
+    window(tile, plan.runs.length, plan.runs.src_step)[dropped] = 0
 
 
 def interleaved(cells: Cells, seed: int) -> list[Cells]:

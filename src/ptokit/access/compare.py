@@ -37,7 +37,8 @@ def compare(op: str, *operands: object, targets: str | Sequence[str] = TARGETS, 
     findings = [f for result in results.values() for f in result.findings]
     if difference is not None:
         findings.append(_finding(difference))
-    return Comparison(call.op, difference is None, difference, in_order(findings, list(results)), results)
+    ran = any(isinstance(result, Report) for result in results.values())
+    return Comparison(call.op, ran and difference is None, difference, in_order(findings, list(results)), results)
 
 
 def _run(call: Access, target: str, policies: dict[str, Any]) -> Report | Refused:

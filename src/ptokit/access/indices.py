@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ptokit.access.plan import U32, Lanes, Machine, Plan
+from ptokit.access.plan import U32, Lanes, Machine, Mask, Plan
 from ptokit.errors import PtoIndexError
 from ptokit.findings import Finding, Severity
 from ptokit.policies import Coalesce, GatherOOB, ScatterOOB, word
@@ -45,7 +45,8 @@ def lane_facts(plan: Plan, machine: Machine, lane: int) -> dict[str, Any]:
         "index": written,
         "taken": taken,
         "capacity": capacity,
-        "distance": taken - capacity + 1 if taken >= 0 else taken,
+        # Slots past the last one, or (negative) before the first.
+        "distance": max(taken - capacity + 1, 0) if taken >= 0 else taken,
         **_under_each_policy(plan, machine, taken),
     }
 
@@ -123,6 +124,11 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
+def _unchecked(plan: Plan) -> Mask:
+    """Per lane: out of bounds, and no policy has made a slot of the table of it."""
+    return plan.lane_out & plan.call.is_undefined
+
+
 def _lanes_of_runs(plan: Plan, runs: Lanes) -> Lanes:
     return np.unique(plan.lane_of_run[runs])
 
@@ -146,9 +152,19 @@ def performed_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
         Severity.ERROR,
         lanes,
         "{lanes} out of bounds: the index {index} at {lane}, taken as {taken}, is not one of the {capacity} "
-        f"{{unit}}s and {{verb}} element {{undefined}} of the buffer, {_whose(plan, runs)}.",
+        f"{{unit}}s and {{verb}} element {{undefined}} of the buffer, {_whose(plan, runs)}"
+        f"{_wrapped(plan, machine, runs)}.",
         _keep_inside(machine),
+        {"address": int(first[runs[0]])} if len(runs) else None,
     )
+
+
+def _wrapped(plan: Plan, machine: Machine, runs: Lanes) -> str:
+    """Why the first of these runs lands at the front again, where it does."""
+    if not (machine.row_address_in_32_bits and plan.runs_are_rows and len(runs)):
+        return ""
+    product = int(plan.slot[plan.lane_of_run[runs[0]]]) * plan.call.tile.valid_cols
+    return f" (a row address has 32 bits, and {product} starts at the front again)" if product >= U32 else ""
 
 
 def _keep_inside(machine: Machine) -> str:
@@ -199,8 +215,15 @@ def handled_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
     if plan.call.is_undefined:
         return None
     policy = word(plan.call.oob)
-    wrapped = "wrapped to {wrap}" if plan.capacity.counted else "not executed, since it would be divided by zero,"
-    did = {"skip": "dropped", "zero": "filled with zero", "clamp": "moved to {clamp}", "wrap": wrapped}[policy]
+    wrapped = "wrapped to {wrap} by wrap"
+    if not plan.capacity.counted:
+        wrapped = "not executed, since wrap divides by zero"
+    did = {
+        "skip": "dropped by skip",
+        "zero": "filled with zero by zero",
+        "clamp": "moved to {clamp} by clamp",
+        "wrap": wrapped,
+    }[policy]
     if policy == "clamp" and machine.scans_slots(plan.call) and not plan.live.all():
         did += " (where the scan of Last finds no slot)"
     return _told(
@@ -210,7 +233,7 @@ def handled_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
         Severity.NOTE,
         np.flatnonzero(plan.lane_out),
         "{lanes} out of bounds: the index {index} at {lane}, taken as {taken}, is not one of the {capacity} "
-        f"{{unit}}s and was {did} by {policy}.",
+        f"{{unit}}s and was {did}.",
         "Nothing, if these lanes were meant to be caught.",
     )
 
@@ -244,7 +267,7 @@ def row_address_overflow(plan: Plan, machine: Machine) -> Finding | None:
     if not (machine.row_address_in_32_bits and plan.runs_are_rows):
         return None
     width = plan.runs.length
-    lanes = np.flatnonzero(plan.lane_live & ~plan.lane_out & (plan.slot * width >= U32))
+    lanes = np.flatnonzero(plan.lane_live & ~_unchecked(plan) & (plan.slot * width >= U32))
     if not len(lanes):
         return None
     slot = int(plan.slot[lanes[0]])
@@ -265,7 +288,7 @@ def run_past_table(plan: Plan, machine: Machine) -> Finding | None:
     """A run that starts in the table and goes on behind its last element, in the caller's buffer."""
     low, high = (edge + plan.call.table.base for edge in plan.call.table.footprint)
     first, last = plan.address, plan.address + plan.runs.length - 1
-    inside = plan.live & ~plan.lane_out[plan.lane_of_run]
+    inside = plan.live & ~_unchecked(plan)[plan.lane_of_run]
     past = (np.minimum(last, plan.memory_size - 1) >= high) | (np.maximum(first, 0) < low)
     runs = np.flatnonzero(inside & past & (first < plan.memory_size) & (last >= 0))
     if not len(runs):
@@ -405,7 +428,7 @@ def _first_off_stride(plan: Plan, machine: Machine) -> tuple[int, int, int, int]
         return (0, 1, table.stride[4], 1)
     flat = 1
     for dim in range(4 - inner, -1, -1):
-        if table.shape[dim] > 1 and flat < plan.capacity.true:
+        if table.shape[dim] > 1 and flat < min(plan.capacity.true, U32):
             logical = table.stride[dim]
             hit = address_of_slot(plan, machine, flat) - table.base
             if logical != hit:

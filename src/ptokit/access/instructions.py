@@ -20,7 +20,7 @@ from ptokit.access.plan import Machine, Plan, make_plan
 from ptokit.access.report import Report
 from ptokit.access.rules import judge
 from ptokit.access.sums import quiet
-from ptokit.errors import IllegalInstruction, PtoTypeError, PtoValueError, listed, nearest
+from ptokit.errors import IllegalInstruction, PtoTypeError, PtoValueError, a_kind, listed, nearest, well_called
 from ptokit.findings import Finding, Severity, in_order
 from ptokit.policies import Coalesce, GatherOOB, ScatterAtomicOp, ScatterConflict, ScatterOOB, Schedule, read
 from ptokit.targets import machine, named
@@ -28,8 +28,14 @@ from ptokit.tensors import GlobalTensor, Tile
 
 PolicyName = str | Coalesce | ScatterAtomicOp | ScatterOOB | GatherOOB | ScatterConflict | Schedule
 TARGETS = ("cpu", "a2a3", "a5")
+KEYWORDS = {
+    "mscatter": ("coalesce", "atomic", "oob", "conflict", "schedule", "seed"),
+    "mgather": ("coalesce", "oob"),
+}
+"""What an instruction is told beside its operands and its target; a check needs no schedule and no seed."""
 
 
+@well_called
 @quiet
 def mscatter(
     table: GlobalTensor,
@@ -88,6 +94,7 @@ def mscatter(
     )
 
 
+@well_called
 @quiet
 def mgather(
     dst: Tile,
@@ -179,7 +186,7 @@ def read_call(op: object, operands: Sequence[object], policies: dict[str, Any]) 
     if not isinstance(op, str) or op.lower() not in makers:
         hint = nearest(op, makers) if isinstance(op, str) else ""
         raise PtoValueError(f"{op!r} is not an instruction.{hint} Known: {listed(makers)}")
-    known = {"mscatter": ("coalesce", "atomic", "oob", "conflict"), "mgather": ("coalesce", "oob")}[op.lower()]
+    known = KEYWORDS[op.lower()]
     unknown = [name for name in policies if name not in known]
     if unknown and unknown[0] == "target":
         raise PtoTypeError("several targets are asked at once: targets='a5' or targets=('a2a3', 'a5')")
@@ -188,8 +195,10 @@ def read_call(op: object, operands: Sequence[object], policies: dict[str, Any]) 
     if len(operands) != 3:
         order = "table, src, idx" if op.lower() == "mscatter" else "dst, table, idx"
         raise PtoTypeError(f"{op} takes {order}; {len(operands)} operands were given")
+    read(Schedule, policies.get("schedule", "program"), "schedule")
+    _seed(policies.get("seed", 0))
     defaults: dict[str, Any] = {"coalesce": "row", "atomic": "none", "oob": "undefined", "conflict": None}
-    chosen = {name: policies.get(name, defaults[name]) for name in known}
+    chosen = {name: policies.get(name, default) for name, default in defaults.items() if name in known}
     return makers[op.lower()](*operands, **chosen)  # type: ignore[operator,no-any-return]
 
 
@@ -229,13 +238,13 @@ def _gather_call(dst: object, table: object, idx: object, coalesce: object, oob:
 def _tile(given: object, name: str) -> Tile:
     if isinstance(given, Tile):
         return given
-    raise PtoTypeError(f"{name} is a {type(given).__name__}; a Tile is wanted")
+    raise PtoTypeError(f"{name} is {a_kind(given)}; a Tile is wanted")
 
 
 def _tensor(given: object) -> GlobalTensor:
     if isinstance(given, GlobalTensor):
         return given
-    raise PtoTypeError(f"table is a {type(given).__name__}; a GlobalTensor(array, dtype, shape) is wanted")
+    raise PtoTypeError(f"table is {a_kind(given)}; a GlobalTensor(array, dtype, shape) is wanted")
 
 
 def _seed(seed: object) -> int:

@@ -74,6 +74,7 @@ class Machine:
     scans_slots: Callable[[Access], bool]
     threads: Callable[[Access], Threads | None] | None
     row_address_in_32_bits: bool
+    elem_sums_by_bit_trick: bool  # Elem Add of bfloat16 rounds without a look at NaN
     dma_atomics: bool  # Row atomics go through the DMA unit
     rules: tuple[Rule, ...]
 
@@ -149,6 +150,7 @@ class Plan:
     tile_size: int
     obeys_policies: bool
     runs_are_rows: bool  # the target has a Row path and the call takes it
+    sums_by_bit_trick: bool  # bfloat16 sums are rounded without a look at NaN
 
     @cached_property
     def address(self) -> Lanes:
@@ -166,6 +168,14 @@ class Plan:
         last = self.address + (self.runs.length - 1)
         tile_last = self.runs.src + (self.runs.length - 1) * self.runs.src_step
         return (self.address >= 0) & (last < self.memory_size) & (tile_last < self.tile_size)
+
+    @cached_property
+    def straddles(self) -> Mask:
+        """Per run: live, and only partly in memory that the caller owns."""
+        last = self.address + (self.runs.length - 1)
+        across_start = (self.address < 0) != (last < 0)
+        across_end = (self.address < self.memory_size) != (last < self.memory_size)
+        return np.asarray(self.live & (across_start | across_end))
 
     @property
     def words_are_defined(self) -> bool:
@@ -186,21 +196,20 @@ class Plan:
         """(row, column) of the run's first element."""
         return int(self.runs.row[run]), int(self.runs.col[run])
 
-    def split(self) -> Plan:
-        """The same plan with a run for each element."""
-        if self.runs.length == 1:
-            return self
-        runs, length = self.runs, self.runs.length
-        step = np.arange(length)
+    def split(self, piece: int = 1) -> Plan:
+        """The same plan with its runs in pieces of so many elements, of which a run has a whole number."""
+        runs, pieces = self.runs, self.runs.length // piece
+        step = np.arange(pieces) * piece
         return replace(
             self,
-            lane_of_run=np.repeat(self.lane_of_run, length),
+            lane_of_run=np.repeat(self.lane_of_run, pieces),
             runs=Runs(
-                row=np.repeat(runs.row, length),
+                row=np.repeat(runs.row, pieces),
                 col=(runs.col[:, None] + step).ravel(),
                 src=(runs.src[:, None] + step * runs.src_step).ravel(),
                 dst=(runs.dst[:, None] + step).ravel(),
-                length=1,
+                length=piece,
+                src_step=runs.src_step,
             ),
         )
 
@@ -298,6 +307,7 @@ def make_plan(call: Access, machine: Machine) -> Plan:
         tile_size=call.tile.storage.size,
         obeys_policies=machine.has_policies,
         runs_are_rows=by_row,
+        sums_by_bit_trick=machine.elem_sums_by_bit_trick and not by_row and call.tile.dtype.name == "bfloat16",
     )
 
 

@@ -10,8 +10,45 @@ import numpy as np
 
 from ptokit.access.outcomes import Outcomes
 from ptokit.access.plan import Array, Plan
+from ptokit.dtypes import describe
 from ptokit.errors import PtoValueError
 from ptokit.findings import Finding, is_clean
+from ptokit.tensors import Tile
+
+
+@dataclass(frozen=True)
+class OnlyOutcome:
+    """The outcomes of a gather: it writes each element of its tile once, so there is one."""
+
+    result: Array = field(repr=False)
+    slots: tuple[int, ...] = ()
+    exact: bool = True
+
+    def contains(self, tile: object) -> bool:
+        """Whether this is the valid region that the call gave, bit for bit: an array of its shape, or a Tile."""
+        given = np.asarray(tile.load() if isinstance(tile, Tile) else tile)
+        if given.dtype.type is not self.result.dtype.type or given.shape != self.result.shape:
+            raise PtoValueError(
+                f"the dump has shape {given.shape} and {describe(given.dtype)}; the destination's valid region has "
+                f"shape {self.result.shape} and dtype {self.result.dtype}"
+            )
+        return np.ascontiguousarray(given).tobytes() == np.ascontiguousarray(self.result).tobytes()
+
+    def values(self, slot: int, column: int = 0) -> list[np.generic]:
+        """Nothing is written into the table."""
+        raise PtoValueError(
+            f"slot {slot}, column {column}: mgather writes no slot of the table, and its tile has one legal result"
+        )
+
+    bounds = values
+
+    def verdict(self, slot: int) -> str:
+        """At most one lane writes anything."""
+        return "single"
+
+    def why_not(self, tile: object) -> str | None:
+        """Why a dump is not the legal result, or None where it is."""
+        return None if self.contains(tile) else "the dump is not what the tile holds after the call"
 
 
 @dataclass(frozen=True)
@@ -32,11 +69,9 @@ class Report:
     legal: Outcomes | None = field(default=None, repr=False)
 
     @property
-    def outcomes(self) -> Outcomes:
-        """The set of legal results (MSCATTER; a gather has exactly one)."""
-        if self.legal is None:
-            raise PtoValueError("mgather writes each element of its tile once: the tile is its only legal outcome")
-        return self.legal
+    def outcomes(self) -> Outcomes | OnlyOutcome:
+        """The set of legal results (a gather has exactly one)."""
+        return OnlyOutcome(self.result) if self.legal is None else self.legal
 
     @property
     def is_clean(self) -> bool:
@@ -74,7 +109,8 @@ class Difference:
 class Comparison:
     """One call on several targets: whether they agree, and where they first do not.
 
-    `equal` compares the sequential results. Where a target may give several, `deterministic` is False.
+    `equal` compares the results, which are the sequential ones where nothing else was asked for; where no target
+    executes the call there is nothing to be equal. Where a target may give several results, `deterministic` is False.
     """
 
     op: str

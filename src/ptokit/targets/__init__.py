@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from ptokit.access.plan import Machine
-from ptokit.errors import PtoTypeError, PtoValueError, listed, nearest
+from ptokit.errors import PtoTypeError, PtoValueError, a_kind, listed, nearest
 
 
 @cache
@@ -26,7 +26,7 @@ def machine(name: object) -> Machine:
     'a5'
     """
     if not isinstance(name, str):
-        raise PtoTypeError(f"target={name!r} is a {type(name).__name__}; known: {listed(machines())}")
+        raise PtoTypeError(f"target={name!r} is {a_kind(name)}; known: {listed(machines())}")
     found = machines().get(name.lower())
     if found is None:
         raise PtoValueError(f"target={name!r} is unknown.{nearest(name, machines())} Known: {listed(machines())}")

@@ -184,6 +184,7 @@ MACHINE = Machine(
     scans_slots=scans_slots,
     threads=threads,
     row_address_in_32_bits=True,
+    elem_sums_by_bit_trick=False,
     dma_atomics=False,
     rules=RULES,
 )

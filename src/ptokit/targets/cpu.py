@@ -141,6 +141,7 @@ MACHINE = Machine(
     scans_slots=scans_slots,
     threads=None,
     row_address_in_32_bits=False,
+    elem_sums_by_bit_trick=False,
     dma_atomics=False,
     rules=RULES,
 )
