@@ -24,6 +24,10 @@ class PtoValueError(PtoError, ValueError):
     """A value of the right kind that cannot be used."""
 
 
+class UnknownExtentError(PtoValueError):
+    """A dynamic extent was asked for before it had a value."""
+
+
 class PtoIndexError(PtoError, IndexError):
     """An index that lies outside what it indexes."""
 

@@ -8,12 +8,13 @@ index tile, and None with duplicates is left to the scheduler, so it means Confl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptokit.access.call import Access
 from ptokit.access.instructions import PolicyName, mgather, mscatter, read_call
 from ptokit.access.report import Report
 from ptokit.access.rules import (
+    EXTENTS_KNOWN_RULE,
     PADDED_ROWS_RULE,
     TWO_DIMENSIONAL_RULE,
     Rule,
@@ -24,7 +25,8 @@ from ptokit.access.rules import (
 )
 from ptokit.dtypes import ELEMENT_TYPES
 from ptokit.errors import IllegalInstruction
-from ptokit.policies import word
+from ptokit.findings import in_order
+from ptokit.policies import Coalesce, word
 from ptokit.targets import machine
 from ptokit.tensors import GlobalTensor, Tile
 
@@ -61,6 +63,7 @@ RULES = (
         index_layout(("nd", "dn"), "the first custom form reads it linearly"),
         "Declare the index tile ND or DN.",
     ),
+    EXTENTS_KNOWN_RULE,
     PADDED_ROWS_RULE,
     TWO_DIMENSIONAL_RULE,
     Rule(
@@ -102,17 +105,19 @@ def convert_custom_a5(
     ('row', 'default', Tile('int32', 16, 1, layout='dn'))
     """
     call = read_call("mscatter", (table, src, idx), {"atomic": atomic, "oob": oob, "conflict": "default"})
+    is_row = call.idx.cols == 1
+    today = replace(
+        call,
+        coalesce=Coalesce.Row if is_row else Coalesce.Elem,
+        idx=_as_column(call.idx) if is_row else call.idx,
+    )
     broken = judge(call, "a5", RULES)
     if broken:
-        raise IllegalInstruction("mscatter (first custom form)", "a5", broken)
-    is_row = idx.cols == 1
-    return Converted(
-        coalesce="row" if is_row else "elem",
-        atomic=word(call.atomic),
-        oob=word(call.oob),
-        conflict="default",
-        idx=_as_column(idx) if is_row else idx,
-    )
+        # What is wrong with it today as well, so that all of it is told at once.
+        told = {finding.id for finding in broken} | ({"PTO-L014"} if mode_is_clear(call) else set())
+        broken += [finding for finding in judge(today, "a5", machine("a5").rules) if finding.id not in told]
+        raise IllegalInstruction("mscatter (first custom form)", "a5", in_order(broken))
+    return Converted(word(today.coalesce), word(today.atomic), word(today.oob), word(today.conflict), today.idx)
 
 
 def mscatter_custom_a5(
@@ -157,6 +162,7 @@ def _first_mode(target: str) -> str:
 
 def _as_column(idx: Tile) -> Tile:
     """The same words as `[R,1]` in DN: with one column both layouts are linear."""
-    column = Tile(idx.dtype, idx.rows, 1, (-1, -1), "dn", idx.loc, idx.fractal, data=idx.storage)
-    column.set_valid(*idx.valid)
+    column = Tile(idx.dtype, idx.rows, 1, idx.declared_valid, "dn", idx.loc, idx.fractal, data=idx.storage)
+    if idx.is_known:
+        column.set_valid(*idx.valid)
     return column

@@ -11,7 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ptokit.dtypes import ElementType, as_array, convert, describe, element_type
-from ptokit.errors import PtoAttributeError, PtoIndexError, PtoTypeError, PtoValueError, a_kind, listed, nearest
+from ptokit.errors import (
+    PtoAttributeError,
+    PtoIndexError,
+    PtoTypeError,
+    PtoValueError,
+    UnknownExtentError,
+    a_kind,
+    listed,
+    nearest,
+)
 
 Array = npt.NDArray[Any]
 Offsets = npt.NDArray[np.int64]
@@ -154,19 +163,22 @@ class Tile:
     @property
     def valid(self) -> tuple[int, int]:
         """The valid extents, or an error where a dynamic one has no value yet."""
-        if not self.is_known:
-            raise PtoValueError(f"{self} has a dynamic valid extent without a value: call set_valid(rows, cols)")
-        return self._valid
+        return (self.valid_rows, self.valid_cols)
 
     @property
     def valid_rows(self) -> int:
         """ValidRow."""
-        return self.valid[0]
+        return self._extent(0)
 
     @property
     def valid_cols(self) -> int:
         """ValidCol."""
-        return self.valid[1]
+        return self._extent(1)
+
+    def _extent(self, dim: int) -> int:
+        if self._valid[dim] == DYNAMIC:
+            raise UnknownExtentError(f"{self} has a dynamic valid extent without a value: call set_valid(rows, cols)")
+        return self._valid[dim]
 
     @property
     def nbytes(self) -> int:
@@ -346,8 +358,13 @@ class GlobalTensor:
     def shape(self) -> tuple[int, ...]:
         """The five extents, or an error where a dynamic one has no value."""
         if not self.is_known:
-            raise PtoValueError(f"shape {self.declared_shape} is dynamic and has no value: pass actual=(...)")
+            raise UnknownExtentError(f"shape {self.declared_shape} is dynamic and has no value: pass actual=(...)")
         return self._actual or self.declared_shape
+
+    def extent(self, dim: int) -> int:
+        """One extent; the others need no value."""
+        known = self.declared_shape[dim]
+        return self.shape[dim] if known == DYNAMIC else known
 
     @property
     def stride(self) -> tuple[int, ...]:

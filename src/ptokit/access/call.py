@@ -48,6 +48,11 @@ class Access:
         return self.oob in (ScatterOOB.Skip, GatherOOB.Zero)
 
     @property
+    def adds_floats(self) -> bool:
+        """A float Add: sums are rounded, and a NaN may be made."""
+        return self.atomic is ScatterAtomicOp.Add and self.table.dtype.is_float
+
+    @property
     def is_static_scalar(self) -> bool:
         """A static (1,1) Elem call: no SIMT launch on a5 (SEMANTICS 3.2)."""
         return not self.is_row and self.tile.is_static and self.tile.valid == (1, 1)

@@ -113,8 +113,7 @@ class Collisions:
         slot = plan.slot[plan.lane_of_run[cells.order]]
         cell = cells.cell_of_writer
         in_pieces = plan.runs_are_rows and (plan.call.is_nz or cells.length < plan.call.tile.valid_cols)
-        several = in_pieces or bool((slot != slot[cells.start][cell]).any())
-        if several:
+        if in_pieces or self.has_aliases:
             # A slot is several cells here, or a cell is hit through several slots: the worst comes first.
             order = np.lexsort((-self.verdicts[cell], slot))
             slot, first = np.unique(slot[order], return_index=True)
@@ -122,6 +121,13 @@ class Collisions:
         else:
             slot, cell = np.unique(slot[cells.start], return_index=True)
         return SlotVerdicts(slot, self.verdicts[cell], cell)
+
+    @property
+    def has_aliases(self) -> bool:
+        """Some cell is hit through several slots."""
+        plan, cells = self.cells.plan, self.cells
+        slot = plan.slot[plan.lane_of_run[cells.order]]
+        return bool((slot != slot[cells.start][cells.cell_of_writer]).any())
 
     @property
     def atomic(self) -> ScatterAtomicOp:

@@ -12,6 +12,7 @@ from ptokit.access.commit import bits_of
 from ptokit.access.instructions import TARGETS, mgather, mscatter, read_call
 from ptokit.access.plan import Array, Plan
 from ptokit.access.report import Comparison, Difference, Refused, Report
+from ptokit.access.sums import canonical
 from ptokit.errors import IllegalInstruction
 from ptokit.findings import Finding, Severity, in_order, json_value
 from ptokit.policies import word
@@ -72,7 +73,9 @@ def _first_difference(call: Access, results: dict[str, Report | Refused]) -> Dif
 
 
 def _bits(call: Access, report: Report) -> Array:
-    return bits_of(np.ascontiguousarray(report.result).reshape(-1), call.tile.dtype)
+    bits = bits_of(np.ascontiguousarray(report.result).reshape(-1), call.tile.dtype)
+    # The payload of a NaN that an addition makes is not promised, so it is no difference.
+    return canonical(bits, call.tile.dtype) if call.adds_floats else bits
 
 
 def _difference(call: Access, one: Report, other: Report, at: int) -> Difference:
@@ -87,11 +90,14 @@ def _difference(call: Access, one: Report, other: Report, at: int) -> Difference
 
 
 def _hits(call: Access, plan: Plan, at: int) -> list[tuple[int, int]]:
-    """Places (row, column) of the lanes whose performed runs touch the element, in walk order."""
-    first = plan.address if call.is_scatter else plan.runs.src
-    step = 1 if call.is_scatter else plan.runs.src_step
+    """Places (row, column) of the lanes that really move something to the element, in walk order."""
+    runs = plan.runs
+    first, step = (plan.address, 1) if call.is_scatter else (runs.src, runs.src_step)
     far = at - first
-    touched = (far >= 0) & (far < plan.runs.length * step) & (far % step == 0) & plan.live & plan.owned
+    touched = (far >= 0) & (far < runs.length * step) & (far % step == 0) & plan.live
+    # The other end of the move exists too: a run may lie partly outside what is owned.
+    other = runs.src + far * runs.src_step if call.is_scatter else plan.address + far // step
+    touched &= (other >= 0) & (other < (plan.tile_size if call.is_scatter else plan.memory_size))
     return [_lane_place(plan, int(lane)) for lane in plan.lane_of_run[touched]]
 
 

@@ -62,6 +62,8 @@ def conflict_findings(found: Collisions, outcomes: Outcomes) -> list[Finding]:
         facts["examples"] = examples
         message = _sentence(found.cells.plan, facts, verdict)
         fix = FIXES[verdict, _deed(found.atomic)]
+        if verdict is Verdict.UNDEFINED and facts["winner_last"] is None:
+            fix = f"Keep these indices in bounds first; conflict='last' would drop them. {fix}"
         told.append(Finding(id_, severity, found.cells.plan.target, message, facts, None, fix))
     return told
 
@@ -71,7 +73,6 @@ def _slot_facts(found: Collisions, outcomes: Outcomes, slot: int, cell: int, ver
     survives = found.survives[entries]
     column = _telling_column(found, cell, verdict)
     lanes = found.lanes_of(cell)
-    last = int((lanes[:, 0] * found.cells.plan.call.tile.cols + lanes[:, 1]).argmax())
     address = int(found.cells.address[cell]) + column
     facts: dict[str, Any] = {
         "slot": slot,
@@ -80,7 +81,7 @@ def _slot_facts(found: Collisions, outcomes: Outcomes, slot: int, cell: int, ver
         "writers": len(lanes),
         "lanes": lanes[:MANY_WRITERS].tolist(),
         "values": json_value(found.values[entries, column].view(found.dtype.numpy)[:MANY_WRITERS]),
-        "winner_last": lanes[last].tolist(),
+        "winner_last": _winner_under_last(found, cell),
     }
     if found.cells.plan.call.atomic is not ScatterAtomicOp.None_:
         facts["before"] = json_value(found.before[cell, column : column + 1].view(found.dtype.numpy)[0])
@@ -92,6 +93,16 @@ def _slot_facts(found: Collisions, outcomes: Outcomes, slot: int, cell: int, ver
     if verdict >= Verdict.ORDER_SENSITIVE:
         facts.update(outcomes.facts(cell, column))
     return facts
+
+
+def _winner_under_last(found: Collisions, cell: int) -> list[int] | None:
+    """The lane with the largest source index; the scan of Last visits real slots only, so there may be none."""
+    plan, runs = found.cells.plan, found.runs_of(cell)
+    visited = np.flatnonzero(plan.slot[plan.lane_of_run[runs]] < plan.capacity.counted)
+    if not len(visited):
+        return None
+    lanes = found.lanes_of(cell)[visited]
+    return list(lanes[(lanes[:, 0] * plan.call.tile.cols + lanes[:, 1]).argmax()].tolist())
 
 
 def _row_column(found: Collisions, slot: int, cell: int) -> int:
@@ -138,7 +149,7 @@ def _sentence(plan: Plan, facts: dict[str, Any], verdict: Verdict) -> str:
     slots = "1 slot" if facts["count"] == 1 else f"{facts['count']} slots"
     where = f"slot {facts['slot']}" + (f", column {facts['column']}" if facts["column"] else "")
     head = f"{slots} with several writers: {where} gets {values} from lanes {lanes}{more}"
-    last = tuple(facts["winner_last"])
+    last = f"lane {tuple(facts['winner_last'])}" if facts["winner_last"] else "none, it visits real slots only"
     tails: dict[Verdict, Callable[[], str]] = {
         Verdict.BENIGN: lambda: "all bring equal bits",
         Verdict.DEFINED: lambda: (
@@ -148,7 +159,7 @@ def _sentence(plan: Plan, facts: dict[str, Any], verdict: Verdict) -> str:
             f"the result of {op} {'depends' if facts['exact'] else 'may depend'} on an order that nobody promises"
         ),
         Verdict.UNDEFINED: lambda: (
-            f"any of {len(facts['survivors'])} may survive, the scheduler decides (under Last: lane {last})"
+            f"any of {len(facts['survivors'])} may survive, the scheduler decides (under Last: {last})"
         ),
     }
     return f"{head}; {tails[verdict]()}."
@@ -162,6 +173,8 @@ def determinism(plan: Plan, found: Collisions | None) -> tuple[bool, str]:
         return True, "a gather writes each element of its tile once"
     if not found.count:
         return True, "no two lanes write the same element"
+    if plan.scans_slots and found.has_aliases:
+        return False, "two slots have the same 32-bit row address, and nothing orders the threads that visit them"
     by_slot = found.by_slot
     at = int(by_slot.verdict.argmax())
     worst, slot = Verdict(int(by_slot.verdict[at])), int(by_slot.slot[at])

@@ -488,8 +488,7 @@ def words_from_padding(plan: Plan, machine: Machine) -> Finding | None:
     idx = plan.call.idx
     if plan.obeys_policies:
         return None
-    row, col = np.divmod(plan.word_at, idx.cols)
-    padding = plan.word_known & ((row >= idx.valid_rows) | (col >= idx.valid_cols))
+    padding = plan.word_is_padding
     if not padding.any():
         return None
     lane = int(np.flatnonzero(padding)[0])
@@ -499,11 +498,11 @@ def words_from_padding(plan: Plan, machine: Machine) -> Finding | None:
         Severity.ERROR,
         plan.target,
         f"{_counted(count, 'index word')} from padding: element {tuple(_lane(plan, lane))} takes word "
-        f"{int(plan.word_at[lane])} of an index tile of {idx.rows} x {idx.cols} with valid {idx.valid}; cpu has no "
-        "Row path and reads one index per element.",
+        f"{int(plan.word_at[lane])} of an index tile of {idx.rows} x {idx.cols} {idx.layout.upper()} with valid "
+        f"{idx.valid}; cpu has no Row path and takes word r*Cols + c for element (r, c).",
         {"lane": _lane(plan, lane), "word": int(plan.word_at[lane]), "count": count, "valid": list(idx.valid)},
         None,
-        "Give every element its index (Elem) on cpu, or run Row kernels on a2a3 and a5 only.",
+        "Give every element its index in a row-major tile (Elem) on cpu, or run the kernel on a2a3 and a5 only.",
     )
 
 

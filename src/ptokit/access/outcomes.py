@@ -16,7 +16,6 @@ from ptokit.access.plan import Array, Lanes, Mask
 from ptokit.dtypes import describe
 from ptokit.errors import PtoIndexError, PtoTypeError, PtoValueError
 from ptokit.findings import json_value
-from ptokit.policies import ScatterAtomicOp
 from ptokit.tensors import GlobalTensor, whole
 
 AddressOf = Callable[[int, int], int]
@@ -197,7 +196,7 @@ class Outcomes:
 
     @property
     def _adds_floats(self) -> bool:
-        return self._found.atomic is ScatterAtomicOp.Add and self._found.dtype.is_float
+        return self._found.cells.plan.call.adds_floats
 
     def _same_nan(self, address: Lanes, dump: Array) -> Mask:
         """Per difference: both are a NaN that an addition may have made; its payload is not promised."""

@@ -149,6 +149,7 @@ class Plan:
     memory_size: int
     tile_size: int
     obeys_policies: bool
+    scans_slots: bool  # by slot: a thread visits a slot and takes its last lane
     runs_are_rows: bool  # the target has a Row path and the call takes it
     sums_by_bit_trick: bool  # bfloat16 sums are rounded without a look at NaN
 
@@ -177,15 +178,18 @@ class Plan:
         across_end = (self.address < self.memory_size) != (last < self.memory_size)
         return np.asarray(self.live & (across_start | across_end))
 
+    @cached_property
+    def word_is_padding(self) -> Mask:
+        """Per lane: its index word lies in the index tile, but outside the valid region (cpu reads on regardless)."""
+        idx = self.call.idx
+        defined = np.zeros(idx.storage.size + 1, np.bool_)
+        defined[np.minimum(idx.valid_offsets(), idx.storage.size)] = True
+        return self.word_known & ~defined[np.where(self.word_known, self.word_at, 0)]
+
     @property
     def words_are_defined(self) -> bool:
-        """Every index word comes from the valid region of the index tile (cpu reads on regardless)."""
-        if self.obeys_policies:
-            return True
-        idx = self.call.idx
-        row, col = np.divmod(self.word_at, idx.cols)
-        inside = (row < idx.valid_rows) & (col < idx.valid_cols)
-        return bool((inside & self.word_known).all())
+        """Every index word comes from the valid region of the index tile."""
+        return self.obeys_policies or bool((self.word_known & ~self.word_is_padding).all())
 
     @property
     def count(self) -> int:
@@ -306,6 +310,7 @@ def make_plan(call: Access, machine: Machine) -> Plan:
         memory_size=call.table.memory.size,
         tile_size=call.tile.storage.size,
         obeys_policies=machine.has_policies,
+        scans_slots=machine.scans_slots(call),
         runs_are_rows=by_row,
         sums_by_bit_trick=machine.elem_sums_by_bit_trick and not by_row and call.tile.dtype.name == "bfloat16",
     )

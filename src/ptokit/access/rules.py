@@ -7,11 +7,12 @@ each target file lists its own column. Adding a rule is adding a row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ptokit.access.call import Access
 from ptokit.dtypes import INDEX_TYPES
-from ptokit.errors import listed
+from ptokit.errors import UnknownExtentError, listed
 from ptokit.findings import Finding, Severity
 from ptokit.policies import ScatterAtomicOp, ScatterConflict, word
 from ptokit.tensors import FRACTAL_ROWS, Tile
@@ -34,7 +35,6 @@ class Rule:
     broken: Broken
     fix: str
     severity: Severity = Severity.ERROR
-    needs_extents: bool = False  # can only be judged when every dynamic extent has a value
 
 
 def as_contract(rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -43,14 +43,16 @@ def as_contract(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def judge(call: Access, target: str, rules: Iterable[Rule]) -> list[Finding]:
-    """Every rule that the call breaks on this target."""
-    known = call.tile.is_known and call.idx.is_known and call.table.is_known
+    """Every rule that the call breaks on this target.
+
+    A rule about an extent that has no value yet cannot be judged; that it has none is a rule of its own.
+    """
     told = []
     for rule in rules:
-        if rule.needs_extents and not known:
-            continue
-        sentence = rule.broken(call)
-        if sentence is not None:
+        with suppress(UnknownExtentError):
+            sentence = rule.broken(call)
+            if sentence is None:
+                continue
             facts = {
                 "needs": rule.needs,
                 "tile": repr(call.tile),
@@ -263,12 +265,12 @@ def index_alignment(call: Access) -> str | None:
 
 def row_width(call: Access) -> str | None:
     """`S4 == ValidCol`: rows are addressed as `slot * ValidCol`."""
-    if not call.is_row or call.table.shape[4] == call.tile.valid_cols:
+    if not call.is_row or call.table.extent(4) == call.tile.valid_cols:
         return None
     return (
-        f"a table row has {call.table.shape[4]} elements and the tile {call.tile.valid_cols} valid columns; "
-        f"rows are addressed as slot * ValidCol, so row 1 would be sought at element {call.tile.valid_cols} "
-        f"instead of {call.table.stride[3]}."
+        f"a table row has {call.table.extent(4)} elements and the tile {call.tile.valid_cols} valid columns; "
+        f"rows are addressed as slot * ValidCol, so row 1 would be sought at element {call.tile.valid_cols}, "
+        "where it does not begin."
     )
 
 
@@ -292,10 +294,10 @@ def _nz(check: Broken) -> Broken:
 
 def nz_fractal(call: Access) -> str | None:
     """`S3 == 16`, `S4 == C0`."""
-    shape, c0 = call.table.shape, call.table.dtype.c0
-    if shape[3:] == (FRACTAL_ROWS, c0):
+    rows, cols, c0 = call.table.extent(3), call.table.extent(4), call.table.dtype.c0
+    if (rows, cols) == (FRACTAL_ROWS, c0):
         return None
-    return f"the NZ table {shape} has fractals of {shape[3]} x {shape[4]}; {call.table.dtype} has 16 x {c0}."
+    return f"{call.table!r} has fractals of {rows} x {cols}; {call.table.dtype} has 16 x {c0}."
 
 
 def nz_tile_blocks(call: Access) -> str | None:
@@ -308,8 +310,7 @@ def nz_tile_blocks(call: Access) -> str | None:
 
 def nz_tile_covers_row(call: Access) -> str | None:
     """`Cols >= S0*S1*C0`: a Row call moves every block column of the table."""
-    shape = call.table.shape
-    columns = shape[0] * shape[1] * call.table.dtype.c0
+    columns = call.table.extent(0) * call.table.extent(1) * call.table.dtype.c0
     if not call.is_row or call.tile.cols >= columns:
         return None
     past = "reads" if call.is_scatter else "writes"
@@ -321,9 +322,9 @@ def nz_tile_covers_row(call: Access) -> str | None:
 
 def nz_burst_count(call: Access) -> str | None:
     """`S1 < 4096`: one transfer has a 12-bit burst count."""
-    if not call.is_row or call.table.shape[1] < MOST_BURSTS:
+    if not call.is_row or call.table.extent(1) < MOST_BURSTS:
         return None
-    return f"the NZ table has S1 = {call.table.shape[1]} block columns; one transfer takes fewer than 4096."
+    return f"the NZ table has S1 = {call.table.extent(1)} block columns; one transfer takes fewer than 4096."
 
 
 def atomic_type(machine_atomics: dict[str, frozenset[str]], target: str) -> Broken:
@@ -352,7 +353,6 @@ ELEM_INDEX_RULE = Rule(
     "index valid == tile valid for Elem",
     elem_index_shape,
     "Give every element its index: the same valid extents on both tiles.",
-    needs_extents=True,
 )
 
 INDEX_ALIGNMENT_RULE = Rule(
@@ -360,6 +360,13 @@ INDEX_ALIGNMENT_RULE = Rule(
     "index tile aligned to 32 bytes",
     index_alignment,
     "Pad the index tile; its valid extents may stay.",
+)
+
+EXTENTS_KNOWN_RULE = Rule(
+    "PTO-L006",
+    "every dynamic extent has a value",
+    extents_known,
+    "Give a tile its extents with set_valid(rows, cols), a tensor its shape with actual=(...).",
 )
 
 PADDED_ROWS_RULE = Rule(
@@ -374,7 +381,6 @@ TWO_DIMENSIONAL_RULE = Rule(
     "table shape <1,1,1,TableRows,RowWidth>",
     two_dimensional,
     "Fold the batches into the rows.",
-    needs_extents=True,
 )
 
 
@@ -389,7 +395,6 @@ NZ_RULES = (
         "NZ table: S3 == 16 and S4 == C0",
         _nz(nz_fractal),
         "Shape the table <B, BCols, BRows, 16, 32/sizeof(T)>.",
-        needs_extents=True,
     ),
     Rule(
         "PTO-L020",
@@ -402,14 +407,12 @@ NZ_RULES = (
         "NZ Row: tile Cols >= S0*S1*C0",
         _nz(nz_tile_covers_row),
         "Widen the tile to the table's logical columns, or partition the table.",
-        needs_extents=True,
     ),
     Rule(
         "PTO-L022",
         "NZ Row: S1 < 4096",
         _nz(nz_burst_count),
         "Split the table along its block columns.",
-        needs_extents=True,
     ),
 )
 
@@ -445,20 +448,13 @@ def common_rules(
             "both valid extents of the tile at least 1",
             extents_positive,
             "Skip the call when there is nothing to move.",
-            needs_extents=True,
         ),
-        Rule(
-            "PTO-L006",
-            "every dynamic extent has a value",
-            extents_known,
-            "Give a tile its extents with set_valid(rows, cols), a tensor its shape with actual=(...).",
-        ),
+        EXTENTS_KNOWN_RULE,
         Rule(
             "PTO-L007",
             "a capacity above 0",
             capacity_positive(capacity),
             "Give the table at least one row and one column.",
-            needs_extents=True,
         ),
         Rule(
             "PTO-L024",

@@ -172,7 +172,6 @@ RULES = (
         "index valid [1,R] for Row",
         row_index_shape(is_row_vector, "a2a3 wants [1,{rows}]"),
         "Lay the indices in one row: valid=(1, R).",
-        needs_extents=True,
     ),
     ELEM_INDEX_RULE,
     tile_alignment_rule("tile Cols * sizeof(T) % 32 == 0, in both layouts", by_layout=False),

@@ -145,7 +145,6 @@ RULES = (
         "index valid [1,R] in ND or [R,1] in DN for Row",
         row_index_shape(is_linear_vector, "a5 reads [1,{rows}] in ND or [{rows},1] in DN; the others read padding"),
         "Lay the indices [1,R] row-major, or [R,1] column-major (layout='dn').",
-        needs_extents=True,
     ),
     ELEM_INDEX_RULE,
     tile_alignment_rule("the tile's contiguous dimension a multiple of 32 bytes", by_layout=True),
@@ -155,14 +154,12 @@ RULES = (
         "Row: table S4 == ValidCol",
         row_width,
         "Give the tile as many valid columns as a table row has.",
-        needs_extents=True,
     ),
     Rule(
         "PTO-L018",
         "Row: packed table rows",
         packed_rows,
         "Pack the table, or scatter element by element with computed indices.",
-        needs_extents=True,
     ),
 )
 

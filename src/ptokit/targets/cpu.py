@@ -108,7 +108,6 @@ RULES = (
                 "index valid [R,1] for Row",
                 row_index_shape(is_column_vector, "the cpu contract is [{rows},1]"),
                 "Call Elem on cpu with one index per element: even [R,1] is read element by element there.",
-                needs_extents=True,
             ),
             ELEM_INDEX_RULE,
             tile_alignment_rule("tile Cols * sizeof(T) % 32 == 0", by_layout=False),
