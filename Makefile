@@ -18,18 +18,21 @@ help:
 	@echo "make docs   build the documentation, strictly"
 	@echo "make clean  remove everything that make made"
 
-$(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ptokit needs Python 3.11 or later; run: make PYTHON=python3.11 $(MAKECMDGOALS)")'
-	$(PYTHON) -m venv $(VENV)
-
-$(STAMPS)/run: pyproject.toml | $(BIN)/python
+# An environment that was left half made (interrupted, or a Python without venv) is made anew.
+$(STAMPS)/venv:
 	@mkdir -p $(STAMPS)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ptokit needs Python 3.11 or later; run: make PYTHON=python3.11 $(MAKECMDGOALS)")'
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version > /dev/null
+	@touch $@
+
+$(STAMPS)/run: pyproject.toml $(STAMPS)/venv
 	@echo "installing ptokit into $(VENV) ..."
 	$(PIP) install -e .
 	@touch $@
 
-$(STAMPS)/test: pyproject.toml | $(BIN)/python
-	@mkdir -p $(STAMPS)
+$(STAMPS)/test: pyproject.toml $(STAMPS)/venv
 	@echo "installing ptokit and what its tests need into $(VENV) ..."
 	$(PIP) install -e '.[test]'
 	@touch $@ $(STAMPS)/run
@@ -59,4 +62,4 @@ bench: $(STAMPS)/run
 	$(BIN)/python -m benchmarks $(SUITES)
 
 clean:
-	rm -rf $(VENV) $(STAMPS) build dist site .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(STAMPS) build dist site .coverage* .mypy_cache .ruff_cache .pytest_cache .pytest_tmp .hypothesis .import_linter_cache

@@ -10,6 +10,7 @@ import pytest
 
 import ptokit as pto
 from calls import elem_source, ids, only, row_index, row_source, table
+from ptokit.targets import machine
 
 NPU = ("a2a3", "a5")
 
@@ -186,3 +187,21 @@ def test_a_capacity_of_zero_is_an_error(target: str, coalesce: str) -> None:
             target=target,
         )
     assert "PTO-L007" in ids(refused.value.findings, "error")
+
+
+@pytest.mark.parametrize(
+    ("target", "layout", "shape", "coalesce"),
+    [
+        ("a2a3", "nd", (1, 1, 1, 2**32 + 5, 8), "row"),
+        ("a5", "nd", (1, 1, 1, 2**32 + 5, 8), "row"),
+        ("a2a3", "nz", (1, 2**12 + 1, 2**13, 16, 8), "elem"),
+    ],
+)
+def test_a_capacity_is_counted_in_32_bits(target: str, layout: str, shape: tuple[int, ...], coalesce: str) -> None:
+    # A stride of 0 makes the table large and its buffer small.
+    stride = (0, 0, 0, 8, 1) if layout == "nz" else (0, 0, 0, 0, 1)
+    tab = pto.GlobalTensor(np.zeros(256, np.float32), "float32", shape, stride, layout)
+    counting = machine(target).row_capacity if coalesce == "row" else machine(target).elem_capacity
+    assert counting is not None
+    found = counting(tab)
+    assert found.counted == found.true % 2**32 != found.true

@@ -492,7 +492,17 @@ def test_deterministic_reasons() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "cols", "row_warps", "warps_per_row"),
-    [(1, 8, 1, 1), (1, 64, 1, 2), (1, 2048, 1, 32), (4, 512, 4, 8), (16, 64, 16, 2), (16, 128, 16, 2), (40, 64, 32, 1)],
+    [
+        (1, 8, 1, 1),
+        (1, 40, 1, 2),
+        (3, 72, 3, 3),
+        (1, 64, 1, 2),
+        (1, 2048, 1, 32),
+        (4, 512, 4, 8),
+        (16, 64, 16, 2),
+        (16, 128, 16, 2),
+        (40, 64, 32, 1),
+    ],
 )
 def test_row_warps(rows: int, cols: int, row_warps: int, warps_per_row: int) -> None:
     src, idx = pto.Tile("float32", rows, cols), pto.Tile("int32", 1, 40, valid=(1, rows))
@@ -511,3 +521,8 @@ def test_elem_threads(count: int, threads: int) -> None:
 
 def test_last_has_a_thread_per_slot_and_no_order_among_writers() -> None:
     assert elem([1, 2], [5, 5], conflict="last", target="a5")[1].plan.threads is None
+
+
+def test_a_gather_has_no_threads_to_order() -> None:
+    rep = pto.mgather(row_source(2), table((4, 8))[0], row_index(1, 2), target="a5")
+    assert rep.plan.threads is None

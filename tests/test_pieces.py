@@ -131,7 +131,7 @@ def test_a_misspelt_keyword_is_an_error_of_the_package() -> None:
     src = pto.Tile("float32", 1, 8)
     with pytest.raises(pto.PtoTypeError, match=r"no keyword 'oobb'\. Did you mean 'oob'"):
         pto.mscatter(tab, src, row_index(0), oobb="skip")  # type: ignore[call-arg]
-    with pytest.raises(pto.PtoTypeError, match="takes table, src, idx, once each; 2 were given by place"):
+    with pytest.raises(pto.PtoTypeError, match="once each; idx is missing; 2 were given by place"):
         pto.mscatter(tab, src)  # type: ignore[call-arg]
     with pytest.raises(pto.PtoTypeError, match="once each"):
         pto.mgather(src, tab, row_index(0), idx=row_index(0))  # type: ignore[misc]

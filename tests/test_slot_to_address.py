@@ -209,3 +209,10 @@ def test_nz_zero_fills_the_whole_tile_once() -> None:
     pto.mgather(dst, tab, row_index(99, 1), oob="zero", target="a2a3")
     assert np.count_nonzero(dst.data) == 8
     assert dst.load().tolist() == [[0] * 8, list(range(8, 16))]
+
+
+def test_a5_rows_are_as_wide_as_the_tile_whatever_the_stride_says() -> None:
+    # One row is packed at any stride; a slot behind it is still slot * ValidCol.
+    tab, buffer = table((1, 8), stride=(64, 64, 64, 64, 1), extra=200)
+    pto.mscatter(tab, row_source(1, 8), row_index(2), conflict="default", target="a5")
+    assert np.flatnonzero(buffer).tolist() == list(range(16, 24))

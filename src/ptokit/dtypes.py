@@ -140,6 +140,8 @@ def element_type(what: object) -> ElementType:
             raise PtoValueError(f"unknown element type {what!r}.{hint} Known: {listed(ELEMENT_TYPES)}")
         return found
     try:
+        if what is None:  # NumPy would take it as float64
+            raise TypeError
         dtype = np.dtype(what)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise PtoTypeError(
@@ -188,9 +190,18 @@ def convert(values: object, to: ElementType) -> Array:
     given = as_array(values)
     if given.dtype == to.numpy and given.dtype.type is to.numpy.type:
         return given
-    if given.dtype.kind in "OUSMmcV" and not _is_extension_float(given.dtype):
+    if given.dtype.kind == "O":
+        _all_numbers(given)
+    elif given.dtype.kind in "USMmcV" and not _is_extension_float(given.dtype):
         raise PtoTypeError(f"cannot store {describe(given.dtype)} as {to}: numbers are wanted")
     return _as_float(given, to) if to.is_float else _as_integer(given, to)
+
+
+def _all_numbers(given: Array) -> None:
+    """An array of objects may hold integers of any size; whatever else it holds is told."""
+    for at, value in np.ndenumerate(given):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise PtoTypeError(f"the value {value!r} at {at} is no number")
 
 
 def _is_extension_float(dtype: np.dtype[Any]) -> bool:
@@ -199,7 +210,10 @@ def _is_extension_float(dtype: np.dtype[Any]) -> bool:
 
 def _as_float(given: Array, to: ElementType) -> Array:
     with np.errstate(all="ignore"):
-        wide = given.astype(np.float32 if _is_extension_float(given.dtype) else np.float64)
+        try:
+            wide = given.astype(np.float32 if _is_extension_float(given.dtype) else np.float64)
+        except OverflowError:
+            raise PtoValueError(f"an integer among the values is too large for {to}") from None
         # Only NumPy's own casts round once from float64; the others go through float32, so round to odd first.
         narrow = wide if to.numpy.type.__module__ == "numpy" else _round_to_odd(wide)
         stored = narrow.astype(to.numpy)

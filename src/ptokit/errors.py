@@ -85,22 +85,40 @@ Given = ParamSpec("Given")
 Back = TypeVar("Back")
 
 
+FOREIGN_WORDS = {
+    ("mgather", "atomic"): " A gather has no atomics.",
+    ("mgather", "conflict"): " A gather has no conflicts.",
+}
+"""Keywords of another instruction: the reason is worth more than a spelling."""
+
+
+def no_such_keyword(function: str, given: str, known: Iterable[str]) -> PtoTypeError:
+    """The error of a keyword that a function does not have."""
+    hint = FOREIGN_WORDS.get((function, given)) or nearest(given, known)
+    return PtoTypeError(f"{function} has no keyword {given!r}.{hint} Known: {listed(known)}")
+
+
 def well_called(function: Callable[Given, Back]) -> Callable[Given, Back]:
     """A misspelt keyword, a missing or a surplus operand is an error of the package, with what is near."""
-    form = inspect.signature(function)
-    names = [name for name, one in form.parameters.items() if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    form = inspect.signature(function).parameters
+    called_name = function.__qualname__.removesuffix(".__init__")
+    own = [name for name in form if name != "self"]
+    kinds = {one.kind for one in form.values()}
+    by_place = [n for n, one in form.items() if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    needed = [name for name in by_place if form[name].default is inspect.Parameter.empty]
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Back:
-        unknown = [name for name in kwargs if name not in form.parameters]
-        if unknown:
-            hint = nearest(unknown[0], form.parameters)
-            raise PtoTypeError(
-                f"{function.__name__} has no keyword {unknown[0]!r}.{hint} Known: {listed(form.parameters)}"
-            )
-        missing = [name for name in names[len(args) :] if name not in kwargs]
-        if missing or len(args) > len(names) or any(name in kwargs for name in names[: len(args)]):
-            raise PtoTypeError(f"{function.__name__} takes {listed(names)}, once each; {len(args)} were given by place")
+        unknown = [name for name in kwargs if name not in form]
+        if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise no_such_keyword(called_name, unknown[0], own)
+        missing = [name for name in needed if name not in by_place[: len(args)] and name not in kwargs]
+        surplus = len(args) > len(by_place) and inspect.Parameter.VAR_POSITIONAL not in kinds
+        if missing or surplus or any(name in kwargs for name in by_place[: len(args)]):
+            places = [name for name in by_place if name != "self"]
+            given = len(args) - (len(by_place) - len(places))
+            lack = f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} missing; " if missing else ""
+            raise PtoTypeError(f"{called_name} takes {listed(places)}, once each; {lack}{given} were given by place")
         return function(*args, **kwargs)
 
     return called

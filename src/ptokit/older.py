@@ -24,7 +24,7 @@ from ptokit.access.rules import (
     judge,
 )
 from ptokit.dtypes import ELEMENT_TYPES
-from ptokit.errors import IllegalInstruction
+from ptokit.errors import IllegalInstruction, well_called
 from ptokit.findings import in_order
 from ptokit.policies import Coalesce, word
 from ptokit.targets import machine
@@ -92,6 +92,7 @@ class Converted:
     idx: Tile
 
 
+@well_called
 def convert_custom_a5(
     table: GlobalTensor, src: Tile, idx: Tile, *, atomic: PolicyName = "none", oob: PolicyName = "undefined"
 ) -> Converted:
@@ -120,6 +121,7 @@ def convert_custom_a5(
     return Converted(word(today.coalesce), word(today.atomic), word(today.oob), word(today.conflict), today.idx)
 
 
+@well_called
 def mscatter_custom_a5(
     table: GlobalTensor,
     src: Tile,
@@ -146,11 +148,13 @@ def mscatter_custom_a5(
     )
 
 
+@well_called
 def mscatter_first_edition(table: GlobalTensor, src: Tile, idx: Tile, *, target: str = "a5") -> Report:
     """Run MSCATTER as its first edition wrote it: no modes, no policies."""
     return mscatter(table, src, idx, coalesce=_first_mode(target), target=target)
 
 
+@well_called
 def mgather_first_edition(dst: Tile, table: GlobalTensor, idx: Tile, *, target: str = "a5") -> Report:
     """Run MGATHER as its first edition wrote it: no modes, no policies."""
     return mgather(dst, table, idx, coalesce=_first_mode(target), target=target)

@@ -20,6 +20,7 @@ from ptokit.errors import (
     a_kind,
     listed,
     nearest,
+    well_called,
 )
 
 Array = npt.NDArray[Any]
@@ -85,6 +86,7 @@ class Tile:
     960.0
     """
 
+    @well_called
     def __init__(
         self,
         dtype: object,
@@ -232,6 +234,8 @@ class Tile:
                 f"values of shape {given.shape} for the valid region {self.valid} of {self}: "
                 "a tile takes a list of rows"
             )
+        if not self.storage.flags.writeable:
+            raise PtoValueError(f"the memory of {self} is read-only: make the tile on a writable array")
         self.storage[self._mapped_offsets()] = convert(given, self.dtype)
         self.mark_stored()
 
@@ -301,6 +305,7 @@ class GlobalTensor:
     (6400, 6400, 6400, 64, 1)
     """
 
+    @well_called
     def __init__(
         self,
         buffer: object,
@@ -440,6 +445,10 @@ class GlobalTensor:
         for dim, part, size in zip(DIMS, slices, self.shape, strict=True):
             first = 0 if part.start is None else whole(part.start, dim)
             end = size if part.stop is None else whole(part.stop, dim)
+            if end < first or first < 0:
+                raise PtoIndexError(
+                    f"{dim}: {first}:{end} is no sub-view; count from the start, and end where it begins or later"
+                )
             if part.step is not None and whole(part.step, f"the step of {dim}") != 1:
                 raise PtoIndexError(f"{dim}: a step of {part.step} is not a sub-view; give a stride instead")
             start.append(first)

@@ -13,12 +13,13 @@ from ptokit.access.instructions import TARGETS, mgather, mscatter, read_call
 from ptokit.access.plan import Array, Plan
 from ptokit.access.report import Comparison, Difference, Refused, Report
 from ptokit.access.sums import canonical
-from ptokit.errors import IllegalInstruction
+from ptokit.errors import IllegalInstruction, well_called
 from ptokit.findings import Finding, Severity, in_order, json_value
 from ptokit.policies import word
 from ptokit.targets import named
 
 
+@well_called
 def compare(op: str, *operands: object, targets: str | Sequence[str] = TARGETS, **policies: Any) -> Comparison:
     """Run a copy of the call on each target; the operands stay as they are.
 

@@ -71,11 +71,12 @@ def conflict_findings(found: Collisions, outcomes: Outcomes) -> list[Finding]:
 def _slot_facts(found: Collisions, outcomes: Outcomes, slot: int, cell: int, verdict: Verdict) -> dict[str, Any]:
     entries = found.entries_of(cell)
     survives = found.survives[entries]
-    column = _telling_column(found, cell, verdict)
+    plan, column = found.cells.plan, _telling_column(found, cell, verdict)
     lanes = found.lanes_of(cell)
     address = int(found.cells.address[cell]) + column
     facts: dict[str, Any] = {
         "slot": slot,
+        "slots": np.unique(plan.slot[plan.lane_of_run[found.runs_of(cell)]])[:MANY_WRITERS].tolist(),
         "address": address,
         "column": _row_column(found, slot, cell) + column,
         "writers": len(lanes),
@@ -147,7 +148,8 @@ def _sentence(plan: Plan, facts: dict[str, Any], verdict: Verdict) -> str:
     more = f" and {facts['writers'] - 2} more" if facts["writers"] > 2 else ""
     values = ", ".join(f"{v:.7g}" if isinstance(v, float) else str(v) for v in facts["values"][:2])
     slots = "1 slot" if facts["count"] == 1 else f"{facts['count']} slots"
-    where = f"slot {facts['slot']}" + (f", column {facts['column']}" if facts["column"] else "")
+    where = f"slot {facts['slot']}" if len(facts["slots"]) == 1 else f"element {facts['address']} of the buffer"
+    where += f", column {facts['column']}" if facts["column"] else ""
     head = f"{slots} with several writers: {where} gets {values} from lanes {lanes}{more}"
     last = f"lane {tuple(facts['winner_last'])}" if facts["winner_last"] else "none, it visits real slots only"
     tails: dict[Verdict, Callable[[], str]] = {

@@ -234,7 +234,9 @@ def handled_out_of_bounds(plan: Plan, machine: Machine) -> Finding | None:
         np.flatnonzero(plan.lane_out),
         "{lanes} out of bounds: the index {index} at {lane}, taken as {taken}, is not one of the {capacity} "
         f"{{unit}}s and was {did}.",
-        "Nothing, if these lanes were meant to be caught.",
+        "Nothing, if these lanes were meant to be caught."
+        if plan.capacity.counted == plan.capacity.true
+        else "Split the table first: its slots are counted modulo 2^32 (PTO-I005).",
     )
 
 
@@ -339,7 +341,7 @@ def past_32_bits(plan: Plan, machine: Machine) -> Finding | None:
     means = {
         "skip": "drops everything from there on",
         "zero": "zeroes everything from there on",
-        "clamp": f"clamps to slot {(counted - 1) % U32}",
+        "clamp": f"takes slot {(counted - 1) % U32} for them",
         "wrap": "divides by zero" if counted == 0 else f"wraps at {counted}",
         "undefined": unchecked,
     }[word(plan.call.oob)]

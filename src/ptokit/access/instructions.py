@@ -20,7 +20,16 @@ from ptokit.access.plan import Machine, Plan, make_plan
 from ptokit.access.report import Report
 from ptokit.access.rules import judge
 from ptokit.access.sums import quiet
-from ptokit.errors import IllegalInstruction, PtoTypeError, PtoValueError, a_kind, listed, nearest, well_called
+from ptokit.errors import (
+    IllegalInstruction,
+    PtoTypeError,
+    PtoValueError,
+    a_kind,
+    listed,
+    nearest,
+    no_such_keyword,
+    well_called,
+)
 from ptokit.findings import Finding, Severity, in_order
 from ptokit.policies import Coalesce, GatherOOB, ScatterAtomicOp, ScatterConflict, ScatterOOB, Schedule, read
 from ptokit.targets import machine, named
@@ -69,7 +78,7 @@ def mscatter(
     by_chance = read(Schedule, schedule, "schedule") is Schedule.Random
     seed = _seed(seed)
     findings = _legal_or_raise(call, where)
-    _writable(call.table.memory, "the table's buffer")
+    _writable(call.table.memory, f"the buffer of the table {call.table!r}")
     _apart(call.table, call.tile, "the source tile")
     _apart(call.table, call.idx, "the index tile")
 
@@ -118,11 +127,13 @@ def mgather(
     call = _gather_call(dst, table, idx, coalesce, oob)
     where = machine(target)
     findings = _legal_or_raise(call, where)
-    _writable(call.tile.storage, "the destination tile")
+    _writable(call.tile.storage, f"the memory of the destination {call.tile!r}")
     _apart(call.table, call.tile, "the destination tile")
     _apart(call.table, call.idx, "the index tile")
     if np.may_share_memory(call.tile.storage, call.idx.storage):
-        raise PtoValueError("the destination tile and the index tile share memory: use two tiles")
+        raise PtoValueError(
+            f"the destination {call.tile!r} and the index tile {call.idx!r} share memory: use two tiles"
+        )
 
     plan = make_plan(call, where)
     findings += index_findings(plan, where, with_data=True)
@@ -140,6 +151,7 @@ def mgather(
     )
 
 
+@well_called
 def check(
     op: str,
     *operands: object,
@@ -149,7 +161,8 @@ def check(
     """What each target would say to the call; nothing is written, and an illegal call does not raise.
 
     Findings are ordered by target, severity and id. Index, conflict and numeric findings are among them when the
-    index tile holds data.
+    index tile holds data. What only this process cares for, read-only memory and operands that share memory, is no
+    finding: the call itself refuses it.
 
     >>> import ptokit as pto
     >>> src, idx = pto.Tile("float32", 16, 64), pto.Tile("int32", 1, 16)
@@ -191,7 +204,7 @@ def read_call(op: object, operands: Sequence[object], policies: dict[str, Any]) 
     if unknown and unknown[0] == "target":
         raise PtoTypeError("several targets are asked at once: targets='a5' or targets=('a2a3', 'a5')")
     if unknown:
-        raise PtoTypeError(f"{op} has no keyword {unknown[0]!r}.{nearest(unknown[0], known)} Known: {listed(known)}")
+        raise no_such_keyword(op.lower(), unknown[0], known)
     if len(operands) != 3:
         order = "table, src, idx" if op.lower() == "mscatter" else "dst, table, idx"
         raise PtoTypeError(f"{op} takes {order}; {len(operands)} operands were given")
@@ -263,12 +276,14 @@ def _legal_or_raise(call: Access, where: Machine) -> list[Finding]:
 
 def _writable(array: np.ndarray[Any, Any], what: str) -> None:
     if not array.flags.writeable:
-        raise PtoValueError(f"{what} is read-only: pass a writable array")
+        raise PtoValueError(f"{what} is read-only: pass a writable array (a copy, or not bytes but a bytearray)")
 
 
 def _apart(table: GlobalTensor, tile: Tile, what: str) -> None:
     if np.may_share_memory(table.memory, tile.storage):
-        raise PtoValueError(f"the table and {what} share memory: a tile lives on chip, give it data of its own")
+        raise PtoValueError(
+            f"the table {table!r} and {what} {tile!r} share memory: a tile lives on chip, give it data of its own"
+        )
 
 
 def _judged(plan: Plan, where: Machine) -> tuple[Cells, Collisions, np.ndarray[Any, Any], list[Finding]]:

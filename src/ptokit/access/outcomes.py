@@ -183,7 +183,8 @@ class Outcomes:
 
         The worst of the slot's elements.
         """
-        worst = self._found.by_slot.of(whole(slot, "slot"))
+        self._address(slot, 0)
+        worst = self._found.by_slot.of(slot)
         return "single" if worst is None else worst.word
 
     @sums.quiet

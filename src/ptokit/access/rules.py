@@ -265,7 +265,7 @@ def index_alignment(call: Access) -> str | None:
 
 def row_width(call: Access) -> str | None:
     """`S4 == ValidCol`: rows are addressed as `slot * ValidCol`."""
-    if not call.is_row or call.table.extent(4) == call.tile.valid_cols:
+    if not call.is_row or call.table.extent(4) in (0, call.tile.valid_cols):
         return None
     return (
         f"a table row has {call.table.extent(4)} elements and the tile {call.tile.valid_cols} valid columns; "
@@ -279,7 +279,7 @@ def packed_rows(call: Access) -> str | None:
     table = call.table
     rows, width = table.shape[3], table.shape[4]
     stride3, stride4 = table.stride[3:]
-    if not call.is_row or ((rows <= 1 or stride3 == width) and (width <= 1 or stride4 == 1)):
+    if not call.is_row or not table.size or ((rows <= 1 or stride3 == width) and (width <= 1 or stride4 == 1)):
         return None
     return (
         f"table rows of {width} elements lie at strides {(stride3, stride4)}; rows are addressed as "

@@ -137,18 +137,24 @@ def _outcome_table(act: dict[str, Any], *, plain: bool) -> Any:
 
     table = Table(box=box.ASCII if plain else box.ROUNDED, title="What may stand in column 0", title_justify="left")
     for heading in ("target", "one result?", "slot", "verdict", "legal values"):
-        table.add_column(heading, no_wrap=True)
+        table.add_column(heading, overflow="fold")
     for target, told in act["targets"].items():
         if not told["legal"]:
             table.add_row(target, "[red]refused[/red]", "", told["findings"][0]["id"], "")
             continue
-        first = (target, "[green]yes[/green]" if told["deterministic"] else "[red]no[/red]")
+        first = (target, "[green]yes[/green]" if told["deterministic"] else "[red]no[/red]" + _why_below(told))
         for slot in told["slots"]:
             colour = VERDICTS[slot["verdict"]]
             values = "\n".join(str(v) for v in slot["values"])
             table.add_row(*first, str(slot["slot"]), f"[{colour}]{slot['verdict']}[/{colour}]", values)
             first = ("", "")
     return table
+
+
+def _why_below(told: dict[str, Any]) -> str:
+    """Where no verdict shows why there are several results, the sentence under the table does."""
+    shows = any(slot["verdict"] in ("order-sensitive", "undefined") for slot in told["slots"])
+    return "" if shows else ", see below"
 
 
 def _print_findings(to: Console, act: dict[str, Any], seen: list[dict[str, Any]]) -> None:
