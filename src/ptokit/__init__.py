@@ -9,6 +9,7 @@ from ptokit import older
 from ptokit.access.compare import compare
 from ptokit.access.instructions import check, mgather, mscatter
 from ptokit.access.report import Comparison, Difference, Report
+from ptokit.arrays import gather, get_num_threads, scatter, set_num_threads
 from ptokit.errors import IllegalInstruction, PtoAttributeError, PtoError, PtoIndexError, PtoTypeError, PtoValueError
 from ptokit.findings import Finding, Severity, Where
 from ptokit.policies import Coalesce, GatherOOB, ScatterAtomicOp, ScatterConflict, ScatterOOB
@@ -39,7 +40,11 @@ __all__ = [
     "__version__",
     "check",
     "compare",
+    "gather",
+    "get_num_threads",
     "mgather",
     "mscatter",
     "older",
+    "scatter",
+    "set_num_threads",
 ]

@@ -42,6 +42,24 @@ class GatherOOB(Enum):
     Zero = 3
 
 
+class ArrayScatterOOB(Enum):
+    """What `pto.scatter` does with an index past the table; Raise looks at all of them before the first write."""
+
+    Raise = 0
+    Skip = 1
+    Clamp = 2
+    Wrap = 3
+
+
+class ArrayGatherOOB(Enum):
+    """What `pto.gather` does with an index past the table."""
+
+    Raise = 0
+    Zero = 1
+    Clamp = 2
+    Wrap = 3
+
+
 class ScatterConflict(Enum):
     """Which writer of an element survives (a5 only)."""
 
@@ -90,6 +108,15 @@ def read(kind: type[Policy], given: object, keyword: str) -> Policy:
     )
 
 
+def read_array_oob(kind: type[Policy], instruction: type[Enum], given: object) -> Policy:
+    """The bounds policy of a host array: a name, or the instruction's own enum where it means the same.
+
+    >>> read_array_oob(ArrayScatterOOB, ScatterOOB, ScatterOOB.Clamp)
+    <ArrayScatterOOB.Clamp: 2>
+    """
+    return read(kind, word(given) if isinstance(given, instruction) else given, "oob")
+
+
 # Names that belong to the other instruction: the reason is worth more than a spelling.
 _HINTS = {
     (ScatterOOB, "zero"): " A scatter has no destination to zero; 'skip' drops the write.",
@@ -97,5 +124,9 @@ _HINTS = {
     (ScatterOOB, "raise"): " 'raise' belongs to pto.scatter; on a target, 'skip' drops the write.",
     (ScatterAtomicOp, "sum"): " A sum is 'add'.",
     (ScatterAtomicOp, "plus"): " A sum is 'add'.",
+    (ArrayScatterOOB, "zero"): " A scatter has no destination to zero; 'skip' drops the write.",
+    (ArrayScatterOOB, "undefined"): " On host arrays nothing is undefined: 'raise' is the default.",
+    (ArrayGatherOOB, "skip"): " A gather has to put something there; 'zero' writes zero.",
+    (ArrayGatherOOB, "undefined"): " On host arrays nothing is undefined: 'raise' is the default.",
     (GatherOOB, "raise"): " 'raise' belongs to pto.gather; on a target, 'zero' writes zero.",
 }

@@ -15,13 +15,28 @@ CHUNK = 32
 
 
 @dataclass(frozen=True)
-class Cells:
-    """The performed runs by cell. `order` lists runs by (address, walk); cell k is `order[start[k]:][:count[k]]`."""
+class Groups:
+    """Runs in groups: `order` lists them by (group, walk); group k is `order[start[k]:][:count[k]]`."""
 
-    plan: Plan
     order: Lanes
     start: Lanes
     count: Lanes
+
+    @classmethod
+    def by_key(cls, keys: Lanes) -> tuple[Groups, Lanes]:
+        """Runs of equal keys, and the key of each group, ascending."""
+        order, ascending = sorted_with_places(keys)
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = ascending[1:] != ascending[:-1]
+        start = np.flatnonzero(fresh)
+        return cls(order, start, np.diff(np.append(start, len(order)))), ascending[start]
+
+
+@dataclass(frozen=True)
+class Cells(Groups):
+    """The performed runs, grouped by the cell of memory that they write."""
+
+    plan: Plan
 
     @cached_property
     def address(self) -> Lanes:
@@ -40,7 +55,7 @@ class Cells:
         start = np.concatenate([[0], np.cumsum(count)[:-1]]).astype(np.int64) if many.size else many
         inside = np.arange(int(count.sum())) - np.repeat(start, count)
         order = self.order[np.repeat(self.start[many], count) + inside]
-        return Cells(self.plan, order, start, count)
+        return Cells(order, start, count, self.plan)
 
     @cached_property
     def cell_of_writer(self) -> Lanes:
@@ -74,16 +89,12 @@ def _common(plan: Plan, distances: Lanes) -> int:
 
 def group(plan: Plan) -> Cells:
     """The cells of a plan of performed runs."""
-    order, address = sorted_with_places(plan.address)
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = address[1:] != address[:-1]
+    groups, address = Groups.by_key(plan.address)
     distance = np.diff(address)
-    if plan.runs.length > 1 and bool((distance[fresh[1:]] < plan.runs.length).any()):
+    if plan.runs.length > 1 and bool((distance < plan.runs.length).any()):
         # Rows that overlap partly: in pieces that are the same or apart.
         return group(plan.split(_common(plan, distance)))
-    start = np.flatnonzero(fresh)
-    count = np.diff(np.append(start, len(order)))
-    return Cells(plan, order, start, count)
+    return Cells(groups.order, groups.start, groups.count, plan)
 
 
 def sorted_with_places(keys: Lanes) -> tuple[Lanes, Lanes]:

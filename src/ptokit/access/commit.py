@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from ptokit.access.call import Access
-from ptokit.access.cells import CHUNK, Cells, group
+from ptokit.access.cells import CHUNK, Cells, Groups, group
 from ptokit.access.plan import Array, Lanes, Plan
 from ptokit.dtypes import ElementType
 from ptokit.policies import ScatterAtomicOp
-
-Fold = Callable[[Array, Array], Array]
 
 ROUNDS = 64
 """Cells with more writers than this are folded one by one."""
@@ -57,29 +55,52 @@ def _as_float32(bfloat16: Array) -> Array:
     return (bfloat16.astype(np.uint32) << 16).view(np.float32)
 
 
-def fold_of(plan: Plan) -> Fold:
+@dataclass(frozen=True)
+class Folding:
     """How an atomic combines what is there with what comes: bits in, bits out.
 
     Sums of the 16-bit floats are made in float32 and rounded to nearest even after every addition.
     """
-    call, dtype = plan.call, plan.call.table.dtype
-    number, bits = dtype.numpy, dtype.bits
-    if plan.sums_by_bit_trick and call.atomic is ScatterAtomicOp.Add:
-        return bit_trick_sum
 
-    def add(there: Array, comes: Array) -> Array:
-        return np.asarray(there.view(number) + comes.view(number)).view(bits)
+    atomic: ScatterAtomicOp
+    dtype: ElementType
+    by_bit_trick: bool = False
 
-    def keep_unless(better: Callable[[Array, Array], Array]) -> Fold:
+    @classmethod
+    def of(cls, plan: Plan) -> Folding:
+        """The folding of a plan."""
+        return cls(plan.call.atomic, plan.call.table.dtype, plan.sums_by_bit_trick)
+
+    def one(self, there: Array, comes: Array) -> Array:
+        """One writer for each element."""
+        number = self.dtype.numpy
+        if self.atomic is ScatterAtomicOp.Add and self.by_bit_trick:
+            return bit_trick_sum(there, comes)
+        if self.atomic is ScatterAtomicOp.Add:
+            return np.asarray(there.view(number) + comes.view(number)).view(self.dtype.bits)
         # Where the comparison is false (a NaN on either side) the table keeps its value.
-        return lambda there, comes: np.where(better(comes.view(number), there.view(number)), comes, there)
+        better = np.greater if self.atomic is ScatterAtomicOp.Max else np.less
+        return np.where(better(comes.view(number), there.view(number)), comes, there)
 
-    folds: dict[ScatterAtomicOp, Fold] = {
-        ScatterAtomicOp.Add: add,
-        ScatterAtomicOp.Max: keep_unless(np.greater),
-        ScatterAtomicOp.Min: keep_unless(np.less),
-    }
-    return folds[call.atomic]
+    def many(self, there: Array, comes: Array) -> Array:
+        """Many writers of one cell, one after the other."""
+        if self.atomic is ScatterAtomicOp.Add:
+            return self._sum(there, comes)
+        largest = self.atomic is ScatterAtomicOp.Max
+        numbers = comes.view(self.dtype.numpy)
+        if self.dtype.is_float:
+            # A NaN never wins a comparison; the first of the best keeps its place (signed zeros).
+            numbers = np.where(np.isnan(numbers), -np.inf if largest else np.inf, numbers)
+        best = numbers.argmax(axis=0) if largest else numbers.argmin(axis=0)
+        return self.one(there, np.take_along_axis(comes, best[None], axis=0)[0])
+
+    def _sum(self, there: Array, comes: Array) -> Array:
+        number = self.dtype.numpy
+        stack = np.concatenate([there[None], comes]).view(number)
+        total = np.asarray(np.add.accumulate(stack, axis=0, dtype=number)[-1])
+        if self.by_bit_trick and np.isnan(total).any():
+            return reduce(bit_trick_sum, comes, there)
+        return total.view(self.dtype.bits)
 
 
 def scatter(cells: Cells, values: Array) -> None:
@@ -93,43 +114,25 @@ def scatter(cells: Cells, values: Array) -> None:
         else:
             there[plan.address] = values
         return
-    _accumulate(cells, values, there)
+    accumulate(Folding.of(plan), there, cells.address, cells, values)
 
 
-def _accumulate(cells: Cells, values: Array, there: Array) -> None:
-    """Round k adds the k-th writer of every cell: the walk's order, many cells at a time."""
-    fold = fold_of(cells.plan)
-    most = int(cells.count.max(initial=0))
-    busy = np.arange(len(cells.count))
+def accumulate(fold: Folding, there: Array, address: Lanes, groups: Groups, values: Array) -> None:
+    """Round k folds the k-th writer of every cell: the order of the walk, many cells at a time.
+
+    Row `address[c]` of `there` is cell c, row i of `values` what run i brings.
+    """
+    most = int(groups.count.max(initial=0))
+    busy = np.arange(len(groups.count))
     for rank in range(min(most, ROUNDS)):
-        busy = busy[cells.count[busy] > rank]
-        runs, at = cells.order[cells.start[busy] + rank], cells.address[busy]
-        there[at] = fold(there[at], values[runs])
-    for cell in np.flatnonzero(cells.count > ROUNDS):
-        first = cells.start[cell]
-        runs = cells.order[first + ROUNDS : first + cells.count[cell]]
-        place = int(cells.address[cell])
-        there[place] = fold_all(cells.plan, there[place], values[runs])
-
-
-def fold_all(plan: Plan, there: Array, comes: Array) -> Array:
-    """Many writers of one cell, one after the other."""
-    call = plan.call
-    number, bits = call.table.dtype.numpy, call.table.dtype.bits
-    if call.atomic is ScatterAtomicOp.Add:
-        stack = np.concatenate([there[None], comes]).view(number)
-        total = np.asarray(np.add.accumulate(stack, axis=0, dtype=number)[-1])
-        if plan.sums_by_bit_trick and np.isnan(total).any():
-            return reduce(bit_trick_sum, comes, there)
-        return total.view(bits)
-    largest = call.atomic is ScatterAtomicOp.Max
-    numbers = comes.view(number)
-    if call.table.dtype.is_float:
-        # A NaN never wins a comparison; the first of the best keeps its place (signed zeros).
-        numbers = np.where(np.isnan(numbers), -np.inf if largest else np.inf, numbers)
-    best = numbers.argmax(axis=0) if largest else numbers.argmin(axis=0)
-    candidate = np.take_along_axis(comes, best[None], axis=0)[0]
-    return fold_of(plan)(there, candidate)
+        busy = busy[groups.count[busy] > rank]
+        runs, at = groups.order[groups.start[busy] + rank], address[busy]
+        there[at] = fold.one(there[at], values[runs])
+    for cell in np.flatnonzero(groups.count > ROUNDS):
+        first = groups.start[cell]
+        runs = groups.order[first + ROUNDS : first + groups.count[cell]]
+        place = int(address[cell])
+        there[place] = fold.many(there[place], values[runs])
 
 
 def gather(plan: Plan, runs: Plan) -> None:

@@ -1,0 +1,107 @@
+#include "limits.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "pool.h"
+
+namespace ptokit {
+namespace {
+
+constexpr std::uint64_t line = 64, huge = std::uint64_t{2} << 20;
+constexpr int ahead = 128;
+constexpr std::uint64_t touches = std::uint64_t{1} << 23;
+
+struct Freed {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<std::uint64_t, Freed>;
+
+struct Walk {
+  std::uint64_t* words;
+  std::uint64_t bytes;
+  int parts;
+  bool write;
+  std::uint64_t sums[256 * 8];  // a cache line a thread
+};
+
+Memory memory_of(std::uint64_t bytes) {
+  Memory memory(static_cast<std::uint64_t*>(std::aligned_alloc(huge, (bytes + huge - 1) / huge * huge)));
+  if (!memory) return memory;
+#if defined(__linux__)
+  madvise(memory.get(), bytes, MADV_HUGEPAGE);
+#endif
+  std::memset(memory.get(), 1, bytes);
+  return memory;
+}
+
+void stream(void* context, int part) {
+  Walk& walk = *static_cast<Walk*>(context);
+  const std::uint64_t words = walk.bytes / sizeof(std::uint64_t) / static_cast<std::uint64_t>(walk.parts) & ~std::uint64_t{7};
+  std::uint64_t* at = walk.words + words * static_cast<std::uint64_t>(part);
+  std::uint64_t sum[8] = {};
+  for (std::uint64_t k = 0; k < words; k += 8) {
+    for (int j = 0; j < 8; j++) {
+      if (walk.write) at[k + j] += 1;
+      else sum[j] += at[k + j];
+    }
+  }
+  for (std::uint64_t one : sum) walk.sums[part * 8] += one;
+}
+
+void jump(void* context, int part) {
+  Walk& walk = *static_cast<Walk*>(context);
+  const std::uint64_t lines = std::bit_floor(walk.bytes / line);
+  const int shift = 64 - std::bit_width(lines - 1);
+  std::uint64_t state = 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(part + 1), sum = 0;
+  std::uint64_t* queue[ahead] = {};
+  for (std::uint64_t k = 0; k < touches / static_cast<std::uint64_t>(walk.parts) + ahead; k++) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    std::uint64_t* next = walk.words + (state >> shift) * (line / sizeof(std::uint64_t));
+    if (walk.write) __builtin_prefetch(next, 1, 3);
+    else __builtin_prefetch(next, 0, 3);
+    std::uint64_t*& place = queue[k % ahead];
+    if (place) {
+      if (walk.write) *place += 1;
+      else sum += *place;
+    }
+    place = next;
+  }
+  walk.sums[part * 8] += sum;
+}
+
+double seconds_of(Walk& walk, void (*work)(void*, int)) {
+  const auto start = std::chrono::steady_clock::now();
+  in_parts(walk.parts, work, &walk);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The better of two walks: the first one also brings the pages into the TLB.
+double rate(std::uint64_t bytes, int threads, bool write, void (*work)(void*, int), double units) {
+  bytes = std::max(bytes, huge);
+  const Memory memory = memory_of(bytes);
+  if (!memory) return 0;
+  const auto walk = std::make_unique<Walk>(Walk{memory.get(), bytes, std::clamp(threads, 1, 256), write, {}});
+  const double first = seconds_of(*walk, work);
+  return units / std::min(first, seconds_of(*walk, work));
+}
+
+}  // namespace
+
+double streaming_rate(std::uint64_t bytes, int threads, bool write) {
+  return rate(bytes, threads, write, stream, static_cast<double>(std::max(bytes, huge)));
+}
+
+double random_rate(std::uint64_t bytes, int threads, bool write) {
+  return rate(bytes, threads, write, jump, static_cast<double>(touches));
+}
+
+}  // namespace ptokit
