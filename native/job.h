@@ -40,16 +40,19 @@ struct Job {
   std::int64_t slot_bytes() const { return width * itemsize[static_cast<int>(type)]; }
 };
 
-// The part of a job that one thread does: lanes first..last, and of their slots those with
-// `(slot >> shift) & mask == mine`. Whoever owns a slot sees all its writers in their order: no result depends on how
-// many threads there are.
+// The part of a job that one thread does: lanes first..last, and of their slots those whose bucket is its own. Whoever
+// owns a slot sees all its writers in their order: no result depends on how many threads there are.
 struct Share {
   const Job* job;
   std::int64_t first, last;
-  unsigned shift;
-  std::uint64_t mask, mine;
-  bool stream;  // write around the caches
+  unsigned shift;       // neighbouring slots that are owned together
+  std::uint64_t owned;  // a bit for each bucket
+  bool stream;          // write around the caches
+
+  bool owns_all() const { return owned == ~std::uint64_t{0}; }
 };
+
+constexpr unsigned buckets = 64;
 
 // What one instruction set has to offer; the kernels are compiled once for each.
 struct Level {

@@ -31,18 +31,22 @@ using u64 = std::uint64_t;
 using ptokit::lane_bits;
 constexpr i64 chunk = i64{1} << lane_bits;
 constexpr i64 block = 256;
+constexpr i64 line = 64;
 constexpr i64 slack = 8;  // what a vector store writes past the last entry
 
 inline i64 slot_of(u64 entry) { return static_cast<i64>(entry >> lane_bits); }
 inline i64 lane_of(u64 entry) { return static_cast<i64>(entry & (chunk - 1)); }
 
-#if defined(__x86_64__)
-inline void prefetch(const char* at) { _mm_prefetch(at, _MM_HINT_T0); }
-inline void prefetch_to_write(const char* at) { __builtin_prefetch(at, 1, 3); }
-#else
-inline void prefetch(const char* at) { __builtin_prefetch(at, 0, 3); }
-inline void prefetch_to_write(const char* at) { __builtin_prefetch(at, 1, 3); }
-#endif
+// What only fetches has no effect in the eyes of GCC, which drops a call of it that it has not inlined yet.
+#define PTOKIT_FETCH [[gnu::always_inline]] inline
+
+// Into the second cache: it has several times as many lines under way as the first.
+PTOKIT_FETCH void prefetch(const char* at) { __builtin_prefetch(at, 0, 2); }
+PTOKIT_FETCH void prefetch_near(const char* at) { __builtin_prefetch(at, 0, 3); }
+
+// What is read in order: the CPU fetches it ahead by itself, but not as far, and not across the end of a page.
+constexpr i64 stream_ahead = 2048;
+PTOKIT_FETCH void fetch_stream(const void* at) { prefetch(static_cast<const char*>(at) + stream_ahead); }
 
 // ---- Indices
 
@@ -55,12 +59,18 @@ bool inside_of(const Word* index, i64 count, u64 slots) {
   if constexpr (sizeof(Word) == 8) {
     const __m512i limit = _mm512_set1_epi64(static_cast<long long>(bound));
     __mmask8 out = 0;
-    for (; at + 8 <= count; at += 8) out |= _mm512_cmpge_epu64_mask(_mm512_loadu_si512(index + at), limit);
+    for (; at + 8 <= count; at += 8) {
+      fetch_stream(index + at);
+      out |= _mm512_cmpge_epu64_mask(_mm512_loadu_si512(index + at), limit);
+    }
     if (out) return false;
   } else {
     const __m512i limit = _mm512_set1_epi32(static_cast<int>(bound));
     __mmask16 out = 0;
-    for (; at + 16 <= count; at += 16) out |= _mm512_cmpge_epu32_mask(_mm512_loadu_si512(index + at), limit);
+    for (; at + 16 <= count; at += 16) {
+      fetch_stream(index + at);
+      out |= _mm512_cmpge_epu32_mask(_mm512_loadu_si512(index + at), limit);
+    }
     if (out) return false;
   }
 #endif
@@ -88,6 +98,10 @@ inline bool remap(const Job& job, u64& slot) {
   return false;
 }
 
+inline bool owns(const Share& share, u64 slot) {
+  return share.owned >> (slot >> share.shift & (ptokit::buckets - 1)) & 1;
+}
+
 inline void zero_lane(const Job& job, i64 lane) { std::memset(job.tile + lane * job.step, 0, job.slot_bytes()); }
 
 // Appends `count` entries, whose indices may be anything.
@@ -101,7 +115,7 @@ i64 fill_any(const Share& share, const Word* index, i64 count, i64 lane, i64 bas
       if (job.op == Op::gather && job.oob == Oob::drop) zero_lane(job, base + lane + k);
       continue;
     }
-    if ((slot >> share.shift & share.mask) != share.mine) continue;
+    if (!owns(share, slot)) continue;
     queue[filled++] = slot << lane_bits | static_cast<u64>(lane + k);
   }
   return filled;
@@ -118,20 +132,21 @@ inline __m512i eight(const std::uint32_t* from) {
 template <bool owned, class Word>
 i64 fill_eight(const Share& share, const Word* index, i64 count, i64 lane, u64* queue, i64& done) {
   const __m512i slots = _mm512_set1_epi64(static_cast<long long>(share.job->slots));
-  const __m512i mask = _mm512_set1_epi64(static_cast<long long>(share.mask));
-  const __m512i mine = _mm512_set1_epi64(static_cast<long long>(share.mine));
+  const __m512i mask = _mm512_set1_epi64(ptokit::buckets - 1), one = _mm512_set1_epi64(1);
+  const __m512i mine = _mm512_set1_epi64(static_cast<long long>(share.owned));
   const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(share.shift));
   const __m512i step = _mm512_set1_epi64(8);
   __m512i at = _mm512_add_epi64(_mm512_set1_epi64(lane), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
   i64 filled = 0, k = 0;
   for (; k + 8 <= count; k += 8) {
+    fetch_stream(index + k);
     const __m512i slot = eight(index + k);
     if (_mm512_cmpge_epu64_mask(slot, slots)) break;
     const __m512i entry = _mm512_or_si512(_mm512_slli_epi64(slot, lane_bits), at);
     at = _mm512_add_epi64(at, step);
     if constexpr (owned) {
-      const __m512i owner = _mm512_and_si512(_mm512_srl_epi64(slot, shift), mask);
-      const __mmask8 ours = _mm512_cmpeq_epi64_mask(owner, mine);
+      const __m512i bucket = _mm512_and_si512(_mm512_srl_epi64(slot, shift), mask);
+      const __mmask8 ours = _mm512_test_epi64_mask(_mm512_srlv_epi64(mine, bucket), one);
       _mm512_storeu_si512(queue + filled, _mm512_maskz_compress_epi64(ours, entry));
       filled += __builtin_popcount(ours);
     } else {
@@ -171,13 +186,14 @@ template <bool owned, class Word>
 i64 fill_eight(const Share& share, const Word* index, i64 count, i64 lane, u64* queue, i64& done) {
   const __m256i sign = _mm256_set1_epi64x(static_cast<long long>(u64{1} << 63));
   const __m256i last = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<long long>(share.job->slots - 1)), sign);
-  const __m256i mask = _mm256_set1_epi64x(static_cast<long long>(share.mask));
-  const __m256i mine = _mm256_set1_epi64x(static_cast<long long>(share.mine));
+  const __m256i mask = _mm256_set1_epi64x(ptokit::buckets - 1);
+  const __m256i mine = _mm256_set1_epi64x(static_cast<long long>(share.owned));
   const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(share.shift));
   const __m256i step = _mm256_set1_epi64x(4);
   __m256i at = _mm256_add_epi64(_mm256_set1_epi64x(lane), _mm256_set_epi64x(3, 2, 1, 0));
   i64 filled = 0, k = 0;
   for (; k + 4 <= count; k += 4) {
+    fetch_stream(index + k);
     const __m256i slot = four(index + k);
     const __m256i out = _mm256_cmpgt_epi64(_mm256_xor_si256(slot, sign), last);
     if (!_mm256_testz_si256(out, out)) break;
@@ -185,8 +201,9 @@ i64 fill_eight(const Share& share, const Word* index, i64 count, i64 lane, u64* 
     at = _mm256_add_epi64(at, step);
     i64 count_here = 4;
     if constexpr (owned) {
-      const __m256i owner = _mm256_and_si256(_mm256_srl_epi64(slot, shift), mask);
-      const int ours = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(owner, mine)));
+      const __m256i bucket = _mm256_and_si256(_mm256_srl_epi64(slot, shift), mask);
+      const __m256i lowest = _mm256_slli_epi64(_mm256_srlv_epi64(mine, bucket), 63);
+      const int ours = _mm256_movemask_pd(_mm256_castsi256_pd(lowest));
       const __m256i places = _mm256_load_si256(reinterpret_cast<const __m256i*>(chosen.lanes[ours]));
       entry = _mm256_permutevar8x32_epi32(entry, places);
       count_here = __builtin_popcount(static_cast<unsigned>(ours));
@@ -207,7 +224,7 @@ i64 fill_eight(const Share& share, const Word* index, i64 count, i64 lane, u64* 
     const u64 slot = index[k];
     if (slot >= share.job->slots) break;
     queue[filled] = slot << lane_bits | static_cast<u64>(lane + k);
-    filled += owned ? (slot >> share.shift & share.mask) == share.mine : 1;
+    filled += owned ? owns(share, slot) : true;
   }
   done = k;
   return filled;
@@ -219,13 +236,11 @@ i64 fill_eight(const Share& share, const Word* index, i64 count, i64 lane, u64* 
 template <class Word>
 i64 fill(const Share& share, i64 base, i64 lane, i64 count, u64* queue) {
   const Word* index = static_cast<const Word*>(share.job->index) + base + lane;
-  // The index array itself is read ahead by the CPU, but not across the end of a page.
-  prefetch(reinterpret_cast<const char*>(index) + 4096);
   i64 filled = 0, at = 0;
   while (at < count) {
     i64 done = 0;
-    filled += share.mask ? fill_eight<true>(share, index + at, count - at, lane + at, queue + filled, done)
-                         : fill_eight<false>(share, index + at, count - at, lane + at, queue + filled, done);
+    filled += share.owns_all() ? fill_eight<false>(share, index + at, count - at, lane + at, queue + filled, done)
+                               : fill_eight<true>(share, index + at, count - at, lane + at, queue + filled, done);
     at += done;
     const i64 rest = count - at < 8 ? count - at : 8;
     filled += fill_any(share, index + at, rest, lane + at, base, queue + filled);
@@ -250,6 +265,7 @@ void walk(const Share& share) {
       while (taken < lanes && held < ahead + block) {
         const i64 more = lanes - taken < block ? lanes - taken : block;
         held += refill(share, base, taken, more, queue + held);
+        motion.fetch_lanes(taken, more);
         taken += more;
       }
       for (; fetched < ahead && fetched < held; fetched++) motion.fetch(queue[fetched]);
@@ -279,6 +295,10 @@ struct Elements {
   Elements(const Share& share, i64 base)
       : table(share.job->table), tile(share.job->tile + base * static_cast<i64>(sizeof(Element))) {}
   explicit Elements(const Job& job) : table(job.table), tile(job.tile) {}
+  PTOKIT_FETCH void fetch_lanes(i64 lane, i64 count) const {
+    const char* at = comes(lane);
+    for (i64 k = 0; k < count * static_cast<i64>(sizeof(Element)); k += line) fetch_stream(at + k);
+  }
   char* there(i64 slot) const { return table + slot * static_cast<i64>(sizeof(Element)); }
   char* comes(i64 lane) const { return tile + lane * static_cast<i64>(sizeof(Element)); }
 };
@@ -286,7 +306,7 @@ struct Elements {
 template <class Element>
 struct GatherElement : Elements<Element> {
   using Elements<Element>::Elements;
-  void fetch(u64 entry) const { prefetch(this->there(slot_of(entry))); }
+  PTOKIT_FETCH void fetch(u64 entry) const { prefetch(this->there(slot_of(entry))); }
   void one(i64 slot, i64 lane) const { store(this->comes(lane), load<Element>(this->there(slot))); }
   void move(u64 entry) const { one(slot_of(entry), lane_of(entry)); }
 };
@@ -294,7 +314,7 @@ struct GatherElement : Elements<Element> {
 template <class Element>
 struct SetElement : Elements<Element> {
   using Elements<Element>::Elements;
-  void fetch(u64 entry) const { prefetch_to_write(this->there(slot_of(entry))); }
+  PTOKIT_FETCH void fetch(u64 entry) const { prefetch(this->there(slot_of(entry))); }
   void one(i64 slot, i64 lane) const { store(this->there(slot), load<Element>(this->comes(lane))); }
   void move(u64 entry) const { one(slot_of(entry), lane_of(entry)); }
 };
@@ -303,7 +323,7 @@ template <class T, Op op>
 struct FoldElement : Elements<typename T::Stored> {
   using Stored = typename T::Stored;
   using Elements<Stored>::Elements;
-  void fetch(u64 entry) const { prefetch_to_write(this->there(slot_of(entry))); }
+  PTOKIT_FETCH void fetch(u64 entry) const { prefetch(this->there(slot_of(entry))); }
   void one(i64 slot, i64 lane) const {
     char* at = this->there(slot);
     store(at, fold<T, op>(load<Stored>(at), load<Stored>(this->comes(lane))));
@@ -325,7 +345,6 @@ void direct(const Job& job) {
 
 // ---- Slots of several elements: rows
 
-constexpr i64 line = 64;
 constexpr i64 most_lines = 16;  // of a row; what follows is found by the CPU itself
 
 inline i64 lines_of(i64 bytes) {
@@ -352,14 +371,17 @@ inline void stream_vector(char* __restrict to, const char* __restrict from) {
 #else
 constexpr i64 vector = 16;
 inline void copy_vector(char* __restrict to, const char* __restrict from) { std::memcpy(to, from, vector); }
+inline void stream_vector(char* __restrict to, const char* __restrict from);
+#endif
+
+constexpr i64 piece = 16;
+inline void stream_piece(char* __restrict to, const char* __restrict from) {
 #if defined(__x86_64__)
-inline void stream_vector(char* __restrict to, const char* __restrict from) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(to), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-}
 #else
-inline void stream_vector(char* __restrict to, const char* __restrict from) { copy_vector(to, from); }
+  std::memcpy(to, from, piece);
 #endif
-#endif
+}
 
 inline void copy_row(char* __restrict to, const char* __restrict from, i64 bytes) {
   if (bytes < vector || bytes >= 4096) {
@@ -371,23 +393,28 @@ inline void copy_row(char* __restrict to, const char* __restrict from, i64 bytes
   if (at < bytes) copy_vector(to + bytes - vector, from + bytes - vector);
 }
 
-// Around the caches: whole lines only, what sticks out at either end goes the ordinary way.
+#if !defined(__AVX2__)
+inline void stream_vector(char* __restrict to, const char* __restrict from) { stream_piece(to, from); }
+#endif
+
+// Around the caches, to the last byte: a line of which one end is written through them costs more than all of it.
 inline void stream_row(char* __restrict to, const char* __restrict from, i64 bytes) {
-  const i64 head = static_cast<i64>(-reinterpret_cast<std::uintptr_t>(to) & (line - 1));
-  if (bytes < head + line) {
+  const auto misplaced = reinterpret_cast<std::uintptr_t>(to) | static_cast<std::uintptr_t>(bytes);
+  if (misplaced & (piece - 1)) {
     copy_row(to, from, bytes);
     return;
   }
-  if (head) std::memcpy(to, from, static_cast<std::size_t>(head));
-  i64 at = head;
+  const i64 head = static_cast<i64>(-reinterpret_cast<std::uintptr_t>(to) & (line - 1));
+  i64 at = 0;
+  for (; at < head && at < bytes; at += piece) stream_piece(to + at, from + at);
   for (; at + line <= bytes; at += line) {
     for (i64 part = 0; part < line; part += vector) stream_vector(to + at + part, from + at + part);
   }
-  if (at < bytes) std::memcpy(to + at, from + at, static_cast<std::size_t>(bytes - at));
+  for (; at < bytes; at += piece) stream_piece(to + at, from + at);
 }
 
 struct Rows {
-  static constexpr i64 ahead = 24;
+  static constexpr i64 ahead = 32;
   char* table;
   char* tile;
   i64 stride, step, bytes, lines;
@@ -400,27 +427,19 @@ struct Rows {
         bytes(share.job->slot_bytes()),
         lines(lines_of(share.job->slot_bytes())),
         stream(share.stream) {}
+  PTOKIT_FETCH void fetch_lanes(i64, i64) const {}  // each with its entry
   char* there(u64 entry) const { return table + slot_of(entry) * stride; }
   char* comes(u64 entry) const { return tile + lane_of(entry) * step; }
-  void fetch_there(u64 entry) const {
-    const char* at = there(entry);
-    for (i64 k = 0; k < lines; k++) prefetch(at + k * line);
-    prefetch(at + bytes - 1);
-  }
-  void fetch_there_to_write(u64 entry) const {
-    const char* at = there(entry);
-    for (i64 k = 0; k < lines; k++) prefetch_to_write(at + k * line);
-    prefetch_to_write(at + bytes - 1);
-  }
-  void fetch_comes(u64 entry) const {
-    const char* at = comes(entry);
-    for (i64 k = 0; k < lines; k++) prefetch(at + k * line);
+  // Rows that are copied around the caches need none of the first; others are wanted there.
+  PTOKIT_FETCH void fetch_row(const char* at) const {
+    for (i64 k = 0; k < lines; k++) stream ? prefetch(at + k * line) : prefetch_near(at + k * line);
+    stream ? prefetch(at + bytes - 1) : prefetch_near(at + bytes - 1);
   }
 };
 
 struct GatherRow : Rows {
   using Rows::Rows;
-  void fetch(u64 entry) const { fetch_there(entry); }
+  PTOKIT_FETCH void fetch(u64 entry) const { fetch_row(there(entry)); }
   void move(u64 entry) const {
     stream ? stream_row(comes(entry), there(entry), bytes) : copy_row(comes(entry), there(entry), bytes);
   }
@@ -428,15 +447,9 @@ struct GatherRow : Rows {
 
 struct SetRow : Rows {
   using Rows::Rows;
-  void fetch(u64 entry) const {
-    fetch_comes(entry);
-    if (!stream) {
-      fetch_there_to_write(entry);
-      return;
-    }
-    // Only the ends of a row are written through the caches, where they are no whole lines.
-    prefetch_to_write(there(entry));
-    prefetch_to_write(there(entry) + bytes - 1);
+  PTOKIT_FETCH void fetch(u64 entry) const {
+    fetch_row(comes(entry));
+    if (!stream) fetch_row(there(entry));
   }
   void move(u64 entry) const {
     stream ? stream_row(there(entry), comes(entry), bytes) : copy_row(there(entry), comes(entry), bytes);
@@ -523,9 +536,9 @@ inline void fold_row(typename T::Stored* __restrict there, const typename T::Sto
 template <class T, Op op>
 struct FoldRow : Rows {
   using Rows::Rows;
-  void fetch(u64 entry) const {
-    fetch_comes(entry);
-    fetch_there_to_write(entry);
+  PTOKIT_FETCH void fetch(u64 entry) const {
+    fetch_row(comes(entry));
+    fetch_row(there(entry));
   }
   void move(u64 entry) const {
     using Stored = typename T::Stored;

@@ -1,5 +1,6 @@
 #include "memory.h"
 
+#include <atomic>
 #include <cstddef>
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -22,28 +23,52 @@ namespace {
 
 constexpr std::size_t huge = std::size_t{2} << 20;
 constexpr npy_intp worth_huge_pages = npy_intp{4} << 20;
+constexpr std::size_t worth_keeping = std::size_t{1} << 30;
 
 struct Mapping {
-  void* start;
+  char* start;
   std::size_t bytes;
 };
 
-void unmap(PyObject* capsule) {
-  Mapping* mapping = static_cast<Mapping*>(PyCapsule_GetPointer(capsule, nullptr));
+void release(Mapping* mapping) {
+  if (!mapping) return;
   munmap(mapping->start, mapping->bytes);
   delete mapping;
 }
 
-// Anonymous memory that starts where a huge page may; null where there is none.
-void* map(std::size_t bytes, PyObject*& owner) {
-  const std::size_t room = bytes + huge;
-  void* start = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+// The mapping that was given back last. Its pages are the kernel's as soon as it needs them (MADV_FREE); until then the
+// next array of about that size has them without a page fault, which costs as much as filling it.
+std::atomic<Mapping*> spare{nullptr};
+
+void give_back(PyObject* capsule) {
+  Mapping* mapping = static_cast<Mapping*>(PyCapsule_GetPointer(capsule, nullptr));
+  const bool kept = mapping->bytes <= worth_keeping && madvise(mapping->start, mapping->bytes, MADV_FREE) == 0;
+  release(kept ? spare.exchange(mapping) : mapping);
+}
+
+// A whole number of huge pages and one more, so that there is a place in it where one may start.
+Mapping* take(std::size_t bytes) {
+  const std::size_t room = (bytes + huge - 1) / huge * huge + huge;
+  Mapping* kept = spare.exchange(nullptr);
+  if (kept && kept->bytes >= room && kept->bytes / 2 <= room) return kept;
+  release(kept);
+  void* start = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
-  char* data = reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(start) + huge - 1) & ~(huge - 1));
-  madvise(data, bytes, MADV_HUGEPAGE);
-  owner = PyCapsule_New(new Mapping{start, room}, nullptr, unmap);
-  if (!owner) munmap(start, room);
-  return owner ? data : nullptr;
+  madvise(start, room, MADV_HUGEPAGE);
+  return new Mapping{static_cast<char*>(start), room};
+}
+
+// Memory that starts where a huge page may; null where there is none.
+void* map(std::size_t bytes, PyObject*& owner) {
+  Mapping* mapping = take(bytes);
+  if (!mapping) return nullptr;
+  owner = PyCapsule_New(mapping, nullptr, give_back);
+  if (!owner) {
+    release(mapping);
+    return nullptr;
+  }
+  const std::size_t misplaced = reinterpret_cast<std::uintptr_t>(mapping->start) % huge;
+  return mapping->start + (misplaced ? huge - misplaced : 0);
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // How a job is shared out, and what has to be so before it may start.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -29,6 +32,7 @@ constexpr std::int64_t few_lanes = 2048;
 // Every thread of a scatter reads all indices: more of them than this gain nothing.
 constexpr int most_owners = 8;
 constexpr std::uint64_t bytes_owned_together = 4096;
+constexpr std::int64_t samples = 2048;
 
 // The mode of the FPU in which the results are promised: nearest even, subnormal numbers kept. Others may have changed
 // it for their own threads.
@@ -61,19 +65,46 @@ std::int64_t bytes_of(const Job& job) { return job.count * job.slot_bytes(); }
 struct Sharing {
   const Job& job;
   int parts;
-  unsigned shift;
   bool stream;
   void (*kernel)(const Share&);
+  unsigned shift = 0;
+  std::array<std::uint64_t, most_owners> owned{};
 
-  // A gather is divided by where it writes: its lanes. So is a scatter: the slots, in pieces of a few KiB by turns.
+  // A gather is divided by where it writes: its lanes. So is a scatter: its slots.
   Share of(int part) const {
     if (job.op == Op::gather) {
       const std::int64_t first = job.count * part / parts, last = job.count * (part + 1) / parts;
-      return {&job, first, last, 0, 0, 0, stream};
+      return {&job, first, last, 0, ~std::uint64_t{0}, stream};
     }
-    return {&job, 0, job.count, shift, static_cast<std::uint64_t>(parts - 1), static_cast<std::uint64_t>(part), stream};
+    return {&job, 0, job.count, shift, owned[part], stream};
   }
 };
+
+std::uint64_t index_of(const Job& job, std::int64_t lane) {
+  return job.wide ? static_cast<const std::uint64_t*>(job.index)[lane]
+                  : static_cast<const std::uint32_t*>(job.index)[lane];
+}
+
+// Which buckets of slots each thread owns: of a sample of the indices each gets about as many. A few slots that come
+// very often then keep one thread busy, and the others do all the rest.
+void share_out(Sharing& sharing) {
+  const Job& job = sharing.job;
+  const std::uint64_t slot = static_cast<std::uint64_t>(std::max<std::int64_t>(job.slot_bytes(), 1));
+  sharing.shift = slot >= bytes_owned_together ? 0 : std::bit_width(bytes_owned_together / slot) - 1;
+  std::array<std::pair<std::int64_t, unsigned>, buckets> load;
+  for (unsigned bucket = 0; bucket < buckets; bucket++) load[bucket] = {1, bucket};
+  const std::int64_t step = std::max<std::int64_t>(job.count / samples, 1);
+  for (std::int64_t lane = 0; lane < job.count; lane += step) {
+    load[index_of(job, lane) >> sharing.shift & (buckets - 1)].first++;
+  }
+  std::sort(load.begin(), load.end(), std::greater<>());
+  std::array<std::int64_t, most_owners> busy{};
+  for (const auto& [count, bucket] : load) {
+    const auto least = std::min_element(busy.begin(), busy.begin() + sharing.parts) - busy.begin();
+    busy[least] += count;
+    sharing.owned[least] |= std::uint64_t{1} << bucket;
+  }
+}
 
 void do_part(void* context, int part) {
   const Sharing& sharing = *static_cast<const Sharing*>(context);
@@ -92,12 +123,7 @@ int parts_for(const Job& job) {
   const bool large = job.count >= scatter_lanes_worth_sharing || bytes >= scatter_bytes_worth_sharing;
   const std::uint64_t table = job.slots * static_cast<std::uint64_t>(job.slot_bytes());
   if (!large || table < table_worth_sharing) return 1;
-  return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(threads(), most_owners))));
-}
-
-unsigned shift_for(const Job& job) {
-  const std::uint64_t slot = static_cast<std::uint64_t>(std::max<std::int64_t>(job.slot_bytes(), 1));
-  return slot >= bytes_owned_together ? 0 : static_cast<unsigned>(std::bit_width(bytes_owned_together / slot) - 1);
+  return std::min(threads(), most_owners);
 }
 
 bool streams(const Job& job) {
@@ -143,7 +169,9 @@ bool run(const Job& job) {
       }
     }
   }
-  Sharing sharing{job, parts_for(job), shift_for(job), streams(job), level().kernel(job)};
+  Sharing sharing{job, parts_for(job), streams(job), level().kernel(job)};
+  if (sharing.parts > 1 && job.op != Op::gather) share_out(sharing);
+  else sharing.owned[0] = ~std::uint64_t{0};
   in_parts(sharing.parts, do_part, &sharing);
   return true;
 }
