@@ -191,7 +191,9 @@ def gather_rows(sizes: Sizes) -> Iterator[Workload]:
         f"gather {len(idx)} rows of {sizes.rows} x {sizes.width}, out=",
         (
             Contender("NumPy take(out=)", lambda: np.take(table, idx, 0, out, "clip"), None, lambda: out),
-            Contender("PyTorch index_select(out=)", lambda: torch.index_select(t, 0, i, out=theirs), None, theirs.numpy),
+            Contender(
+                "PyTorch index_select(out=)", lambda: torch.index_select(t, 0, i, out=theirs), None, theirs.numpy
+            ),
             *(mine(n, out) for n in every),
         ),
         moved,
@@ -203,9 +205,21 @@ def gather_rows(sizes: Sizes) -> Iterator[Workload]:
         "W1b",
         "the same into a fresh array",
         (
-            Contender("NumPy take", lambda: keep("np", np.take(table, idx, 0)), lambda: kept.pop("np", None), lambda: kept["np"]),
-            Contender("PyTorch t[i]", lambda: keep("pt", t[i]), lambda: kept.pop("pt", None), lambda: kept["pt"].numpy()),
-            Contender("JAX t[i]", lambda: keep("jax", step(*device)), lambda: kept.pop("jax", None), lambda: np.asarray(kept["jax"])),
+            Contender(
+                "NumPy take",
+                lambda: keep("np", np.take(table, idx, 0)),
+                lambda: kept.pop("np", None),
+                lambda: kept["np"],
+            ),
+            Contender(
+                "PyTorch t[i]", lambda: keep("pt", t[i]), lambda: kept.pop("pt", None), lambda: kept["pt"].numpy()
+            ),
+            Contender(
+                "JAX t[i]",
+                lambda: keep("jax", step(*device)),
+                lambda: kept.pop("jax", None),
+                lambda: np.asarray(kept["jax"]),
+            ),
             *(mine(n, None) for n in every),
         ),
         moved,
@@ -396,7 +410,14 @@ def small_calls(calls: int) -> Iterator[Workload]:
             f"small calls: {what}",
             (
                 Contender("NumPy t[i] = s", lambda: table.__setitem__(idx, src), None, lambda: table, calls=calls),  # noqa: B023
-                Contender("PyTorch index_copy_", lambda: t.index_copy_(0, i, s), None, lambda: table, comparable=False, calls=calls),  # noqa: B023
+                Contender(
+                    "PyTorch index_copy_",
+                    lambda: t.index_copy_(0, i, s),
+                    None,
+                    lambda: table,
+                    comparable=False,
+                    calls=calls,
+                ),  # noqa: B023
                 Contender(
                     "ptokit",
                     lambda: pto.scatter(table, src, idx, coalesce=how, oob="raise"),  # noqa: B023

@@ -30,7 +30,7 @@ using u64 = std::uint64_t;
 // An entry of the queue: the slot, and below it the lane counted from the start of its chunk.
 using ptokit::lane_bits;
 constexpr i64 chunk = i64{1} << lane_bits;
-constexpr i64 block = 256;
+constexpr i64 block = 128;
 constexpr i64 line = 64;
 constexpr i64 slack = 8;  // what a vector store writes past the last entry
 
@@ -254,7 +254,7 @@ i64 fill(const Share& share, i64 base, i64 lane, i64 count, u64* queue) {
 // `Motion` moves or folds one entry, and knows what to have fetched `ahead` entries before it.
 template <class Motion>
 void walk(const Share& share) {
-  constexpr i64 ahead = Motion::ahead;
+  constexpr i64 ahead = Motion::ahead, near = Motion::near;
   alignas(64) u64 queue[ahead + 2 * block + slack];
   const auto refill = share.job->wide ? fill<u64> : fill<std::uint32_t>;
   for (i64 base = share.first; base < share.last; base += chunk) {
@@ -272,6 +272,7 @@ void walk(const Share& share) {
       const i64 far = held > ahead ? held - ahead : 0;
       for (i64 k = 0; k < far; k++) {
         motion.fetch(queue[k + ahead]);
+        motion.fetch_near(queue[k + near]);
         motion.move(queue[k]);
       }
       i64 ready = far;
@@ -289,7 +290,7 @@ void walk(const Share& share) {
 
 template <class Element>
 struct Elements {
-  static constexpr i64 ahead = 128;
+  static constexpr i64 ahead = 128, near = 0;
   char* table;
   char* tile;
   Elements(const Share& share, i64 base)
@@ -299,6 +300,7 @@ struct Elements {
     const char* at = comes(lane);
     for (i64 k = 0; k < count * static_cast<i64>(sizeof(Element)); k += line) fetch_stream(at + k);
   }
+  PTOKIT_FETCH void fetch_near(u64) const {}  // the second cache is near enough
   char* there(i64 slot) const { return table + slot * static_cast<i64>(sizeof(Element)); }
   char* comes(i64 lane) const { return tile + lane * static_cast<i64>(sizeof(Element)); }
 };
@@ -326,7 +328,7 @@ struct FoldElement : Elements<typename T::Stored> {
   PTOKIT_FETCH void fetch(u64 entry) const { prefetch(this->there(slot_of(entry))); }
   void one(i64 slot, i64 lane) const {
     char* at = this->there(slot);
-    store(at, fold<T, op>(load<Stored>(at), load<Stored>(this->comes(lane))));
+    store(at, fold_alone<T, op>(load<Stored>(at), load<Stored>(this->comes(lane))));
   }
   void move(u64 entry) const { one(slot_of(entry), lane_of(entry)); }
 };
@@ -414,7 +416,7 @@ inline void stream_row(char* __restrict to, const char* __restrict from, i64 byt
 }
 
 struct Rows {
-  static constexpr i64 ahead = 32;
+  static constexpr i64 ahead = 64, near = 3;
   char* table;
   char* tile;
   i64 stride, step, bytes, lines;
@@ -430,16 +432,21 @@ struct Rows {
   PTOKIT_FETCH void fetch_lanes(i64, i64) const {}  // each with its entry
   char* there(u64 entry) const { return table + slot_of(entry) * stride; }
   char* comes(u64 entry) const { return tile + lane_of(entry) * step; }
-  // Rows that are copied around the caches need none of the first; others are wanted there.
+  // First into the second cache, and from there into the first shortly before it is used.
   PTOKIT_FETCH void fetch_row(const char* at) const {
-    for (i64 k = 0; k < lines; k++) stream ? prefetch(at + k * line) : prefetch_near(at + k * line);
-    stream ? prefetch(at + bytes - 1) : prefetch_near(at + bytes - 1);
+    for (i64 k = 0; k < lines; k++) prefetch(at + k * line);
+    prefetch(at + bytes - 1);
+  }
+  PTOKIT_FETCH void fetch_row_near(const char* at) const {
+    for (i64 k = 0; k < lines; k++) prefetch_near(at + k * line);
+    prefetch_near(at + bytes - 1);
   }
 };
 
 struct GatherRow : Rows {
   using Rows::Rows;
   PTOKIT_FETCH void fetch(u64 entry) const { fetch_row(there(entry)); }
+  PTOKIT_FETCH void fetch_near(u64 entry) const { fetch_row_near(there(entry)); }
   void move(u64 entry) const {
     stream ? stream_row(comes(entry), there(entry), bytes) : copy_row(comes(entry), there(entry), bytes);
   }
@@ -450,6 +457,10 @@ struct SetRow : Rows {
   PTOKIT_FETCH void fetch(u64 entry) const {
     fetch_row(comes(entry));
     if (!stream) fetch_row(there(entry));
+  }
+  PTOKIT_FETCH void fetch_near(u64 entry) const {
+    fetch_row_near(comes(entry));
+    if (!stream) fetch_row_near(there(entry));
   }
   void move(u64 entry) const {
     stream ? stream_row(there(entry), comes(entry), bytes) : copy_row(there(entry), comes(entry), bytes);
@@ -526,7 +537,7 @@ template <class T, Op op>
 inline void fold_row(typename T::Stored* __restrict there, const typename T::Stored* __restrict comes, i64 width) {
   i64 k = 0;
 #if defined(__AVX2__)
-  if constexpr (op == Op::add && sizeof(typename T::Stored) == 2 && !requires { T::is_integer; }) {
+  if constexpr (op == Op::add && !T::is_integer && !T::is_float32) {
     k = sum_vectors(T{}, there, comes, width);
   }
 #endif
@@ -539,6 +550,10 @@ struct FoldRow : Rows {
   PTOKIT_FETCH void fetch(u64 entry) const {
     fetch_row(comes(entry));
     fetch_row(there(entry));
+  }
+  PTOKIT_FETCH void fetch_near(u64 entry) const {
+    fetch_row_near(comes(entry));
+    fetch_row_near(there(entry));
   }
   void move(u64 entry) const {
     using Stored = typename T::Stored;

@@ -6,7 +6,7 @@
 
 #include "job.h"
 
-#if defined(__F16C__)
+#if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
@@ -81,7 +81,7 @@ inline std::int32_t ordered(std::uint16_t bits) {
 template <class T>
 struct Integer {
   using Stored = T;
-  static constexpr bool is_integer = true;
+  static constexpr bool is_integer = true, is_float32 = false;
   static T sum(T there, T comes) {
     // Through 64 unsigned bits: two's complement wraps, and nothing is promoted to a signed overflow.
     return static_cast<T>(static_cast<std::uint64_t>(there) + static_cast<std::uint64_t>(comes));
@@ -91,6 +91,7 @@ struct Integer {
 
 struct Float32 {
   using Stored = float;
+  static constexpr bool is_integer = false, is_float32 = true;
   static float sum(float there, float comes) { return there + comes; }
   static bool greater(float a, float b) { return a > b; }
 };
@@ -98,6 +99,7 @@ struct Float32 {
 template <std::int32_t infinity>
 struct Narrow {
   using Stored = std::uint16_t;
+  static constexpr bool is_integer = false, is_float32 = false;
   static bool greater(std::uint16_t a, std::uint16_t b) {
     const bool number = (a & 0x7FFF) <= infinity && (b & 0x7FFF) <= infinity;
     return number && ordered(a) > ordered(b);
@@ -122,6 +124,17 @@ inline typename T::Stored fold(typename T::Stored there, typename T::Stored come
   if constexpr (op == Op::add) return T::sum(there, comes);
   if constexpr (op == Op::max) return T::greater(comes, there) ? comes : there;
   if constexpr (op == Op::min) return T::greater(there, comes) ? comes : there;
+}
+
+// The same for an element that stands alone: the compiler would make a jump of the comparison, half of them wrong.
+template <class T, Op op>
+inline typename T::Stored fold_alone(typename T::Stored there, typename T::Stored comes) {
+#if defined(__x86_64__)
+  // These instructions give their second operand where the comparison is false.
+  if constexpr (op == Op::max && T::is_float32) return _mm_cvtss_f32(_mm_max_ss(_mm_set_ss(comes), _mm_set_ss(there)));
+  if constexpr (op == Op::min && T::is_float32) return _mm_cvtss_f32(_mm_min_ss(_mm_set_ss(comes), _mm_set_ss(there)));
+#endif
+  return fold<T, op>(there, comes);
 }
 
 }  // namespace

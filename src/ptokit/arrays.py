@@ -13,7 +13,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +37,13 @@ from ptokit.policies import (
     word,
 )
 
-try:
+if TYPE_CHECKING:
     from ptokit import _native
-except ImportError:  # no compiler when it was installed, or a platform without one
-    _native = None  # type: ignore[assignment]
+else:
+    try:
+        _native = import_module("ptokit._native")
+    except ImportError:  # no compiler when it was installed, or a platform without one
+        _native = None
 
 Array = npt.NDArray[Any]
 Given = ParamSpec("Given")
