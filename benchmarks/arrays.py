@@ -417,7 +417,7 @@ def small_calls(calls: int) -> Iterator[Workload]:
                     lambda: table,
                     comparable=False,
                     calls=calls,
-                ),  # noqa: B023
+                ),
                 Contender(
                     "ptokit",
                     lambda: pto.scatter(table, src, idx, coalesce=how, oob="raise"),  # noqa: B023

@@ -80,7 +80,9 @@ PyObject* new_array(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
   void* data = bytes >= worth_huge_pages ? map(static_cast<std::size_t>(bytes), owner) : nullptr;
   PyErr_Clear();
   Py_INCREF(descr);
-  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, nullptr, data, NPY_ARRAY_CARRAY, nullptr);
+  // Without data, any flag would ask for Fortran order.
+  const int flags = data ? NPY_ARRAY_CARRAY : 0;
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, nullptr, data, flags, nullptr);
   if (owner && (!array || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner) < 0)) {
     if (!array) Py_DECREF(owner);
     Py_CLEAR(array);
@@ -92,7 +94,7 @@ PyObject* new_array(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
 
 PyObject* new_array(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
   Py_INCREF(descr);
-  return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, nullptr, nullptr, NPY_ARRAY_CARRAY, nullptr);
+  return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, nullptr, nullptr, 0, nullptr);
 }
 
 #endif

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ptokit.access.cells import Groups
 from ptokit.access.commit import Folding, accumulate
 from ptokit.access.sums import quiet
-from ptokit.dtypes import ELEMENT_TYPES, ElementType, element_type
+from ptokit.dtypes import ELEMENT_TYPES, ElementType, describe, element_type
 from ptokit.errors import PtoIndexError, PtoTypeError, PtoValueError, well_called
 from ptokit.foreign import host_array, read_indices
 from ptokit.policies import (
@@ -189,7 +189,10 @@ class Slots:
     @classmethod
     def of(cls, table: Array, by_row: bool) -> Slots:
         """Rows along axis 0, or all elements in C order."""
-        dtype = element_type(table.dtype)
+        try:
+            dtype = element_type(table.dtype)
+        except PtoTypeError as unknown:
+            raise PtoTypeError(f"the table cannot be used: {unknown}") from None
         if not table.flags.aligned:
             raise PtoValueError(f"the table, {_told(table)}, is not aligned to its elements: pass an aligned copy")
         if not by_row:
@@ -285,8 +288,11 @@ def _check_writable(array: Array, name: str) -> None:
 
 def _check_tile(tile: Array, name: str, index: Array, table: Array, slots: Slots) -> None:
     wanted = slots.tile_shape(index)
-    if element_type(tile.dtype) is not slots.dtype:
-        raise PtoTypeError(f"{name} holds {tile.dtype} and the table {table.dtype}: they must agree, convert one first")
+    if tile.dtype.type is not table.dtype.type or not tile.dtype.isnative:
+        raise PtoTypeError(
+            f"{name} holds {describe(tile.dtype)} and the table {table.dtype}: they must agree; "
+            f"{name}.astype(table.dtype) is a converted copy"
+        )
     if tile.shape != wanted:
         made = "idx.shape" if slots.row is None else f"idx.shape + table.shape[1:] = {index.shape} + {slots.row}"
         raise PtoValueError(f"{name} has shape {tile.shape}; {made} is wanted: {wanted}")
