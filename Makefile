@@ -7,6 +7,7 @@ BIN    := $(VENV)/bin
 STAMPS := .stamps
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS   ?= 2
+NATIVE := $(wildcard native/*)
 SUITES ?=
 
 .PHONY: help demo test lint types imports unit docs bench clean
@@ -27,15 +28,21 @@ $(STAMPS)/venv:
 	@$(BIN)/python -m pip --version > /dev/null
 	@touch $@
 
-$(STAMPS)/run: pyproject.toml $(STAMPS)/venv
-	@echo "installing ptokit into $(VENV) ..."
+$(STAMPS)/run: pyproject.toml $(NATIVE) $(STAMPS)/venv
+	@echo "compiling and installing ptokit into $(VENV) ..."
 	$(PIP) install -e .
 	@touch $@
 
-$(STAMPS)/test: pyproject.toml $(STAMPS)/venv
-	@echo "installing ptokit and what its tests need into $(VENV) ..."
-	$(PIP) install -e '.[test]'
+$(STAMPS)/test: pyproject.toml $(NATIVE) $(STAMPS)/venv tools/torch_cpu.py
+	@echo "compiling ptokit and installing it with what its tests need into $(VENV) ..."
+	PTOKIT_REQUIRE_NATIVE=1 $(PIP) install -e '.[test]'
+	$(BIN)/python tools/torch_cpu.py
 	@touch $@ $(STAMPS)/run
+
+$(STAMPS)/bench: $(STAMPS)/test
+	$(BIN)/python tools/torch_cpu.py --require
+	$(PIP) install -e '.[bench]'
+	@touch $@
 
 demo: $(STAMPS)/run
 	@$(BIN)/ptokit demo
@@ -58,7 +65,7 @@ unit: $(STAMPS)/test
 docs: $(STAMPS)/test
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: $(STAMPS)/run
+bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks $(SUITES)
 
 clean:

@@ -1,6 +1,6 @@
 """pto.scatter and pto.gather beside NumPy, PyTorch and JAX on host arrays, and beside what the memory can do.
 
-Workloads W1 to W9; contenders that do not keep the order of duplicates, or round another way, are shown but are no rivals.
+Contenders that do not keep the order of duplicates, or round another way, are shown but are no rivals.
 """
 
 from __future__ import annotations
@@ -60,17 +60,24 @@ def lines(nbytes: int, write: bool) -> float:
     return max(_native.random_rate(nbytes, threads, write) for threads in (1, _native.usable_cpus()))
 
 
-def streamed_ms(read: float, written: float = 0) -> float:
+def streamed_ms(nbytes: float) -> float:
     """The compulsory bytes at the measured bandwidth."""
-    return (read + written) / streaming(False) * 1e3
+    return nbytes / streaming(False) * 1e3
 
 
 def random_ms(count: int, table: Array, write: bool, per_lane: int) -> float:
     """So many random lines, and the traffic of indices and source or destination."""
-    return count / lines(table.nbytes, write) * 1e3 + count * per_lane / streaming(False) * 1e3
+    return count / lines(table.nbytes, write) * 1e3 + streamed_ms(count * per_lane)
 
 
 # Contenders
+
+THREADS = sorted({1, _native.usable_cpus()})
+
+
+def name_of(threads: int) -> str:
+    """What ptokit on so many threads is called."""
+    return f"ptokit, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def torch_of(array: Array) -> Any:
@@ -82,17 +89,22 @@ def torch_of(array: Array) -> Any:
     return torch.from_numpy(array)
 
 
-class Jax:
-    """A jitted update of a donated table, kept on the device between calls."""
+def jax_with_64_bits() -> Any:
+    """JAX, which takes 32 bits of an index unless told otherwise."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax
+
+
+class JaxUpdate:
+    """A jitted update of a donated table, which stays JAX's between calls."""
 
     def __init__(self, start: Array, update: Callable[..., Any], *operands: Array) -> None:
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        self.jax, self.start = jax, start
-        self.operands = [jax.device_put(o) for o in operands]
-        self.step = jax.jit(update, donate_argnums=0)
-        self.table = jax.device_put(start)
+        self.jax, self.start = jax_with_64_bits(), start
+        self.operands = [self.jax.device_put(o) for o in operands]
+        self.step = self.jax.jit(update, donate_argnums=0)
+        self.table = self.jax.device_put(start)
 
     def prepare(self) -> None:
         """The table as it was, in memory of JAX's own."""
@@ -107,10 +119,42 @@ class Jax:
         return np.asarray(self.table)
 
 
+class Made:
+    """A gather that makes a new array every time; the last one is let go before the clock starts."""
+
+    def __init__(self, make: Callable[[], Any], threads: int = 0) -> None:
+        self.make, self.threads, self.made = make, threads, None
+
+    def prepare(self) -> None:
+        """Nothing is left of the call before."""
+        self.made = None
+        if self.threads:
+            pto.set_num_threads(self.threads)
+
+    def run(self) -> None:
+        """One gather."""
+        self.made = self.make()
+
+    def result(self) -> Array:
+        """What it gave."""
+        return np.asarray(self.made)
+
+    def contender(self, name: str) -> Contender:
+        """The gather as a contender."""
+        return Contender(name, self.run, self.prepare, self.result, ours=self.threads > 0)
+
+
 def jax_update(name: str, start: Array, update: Callable[..., Any], *operands: Array, **more: Any) -> Contender:
     """A contender that updates its table in JAX."""
-    state = Jax(start, update, *operands)
+    state = JaxUpdate(start, update, *operands)
     return Contender(f"JAX {name}", state.run, state.prepare, state.result, **more)
+
+
+def jax_gather(table: Array, idx: Array) -> Contender:
+    """A contender that gathers in JAX."""
+    jax = jax_with_64_bits()
+    step, t, i = jax.jit(lambda table, idx: table[idx]), jax.device_put(table), jax.device_put(idx)
+    return Made(lambda: step(t, i).block_until_ready()).contender("JAX t[i]")
 
 
 def in_place(name: str, start: Array, update: Callable[[Array], object], **more: Any) -> Contender:
@@ -119,7 +163,14 @@ def in_place(name: str, start: Array, update: Callable[[Array], object], **more:
     return Contender(name, lambda: update(table), lambda: np.copyto(table, start), lambda: table, **more)
 
 
-def ours(start: Array, src: Array, idx: Array, **how: str) -> list[Contender]:
+def into(name: str, like: Array, gather: Callable[[Array], object], threads: int = 0) -> Contender:
+    """A contender that gathers into an array of its own."""
+    out = np.zeros_like(like)
+    prepare = (lambda: pto.set_num_threads(threads)) if threads else None
+    return Contender(name, lambda: gather(out), prepare, lambda: out, ours=threads > 0)
+
+
+def scatters(start: Array, src: Array, idx: Array, **how: str) -> list[Contender]:
     """pto.scatter on one thread and on all."""
 
     def on(threads: int) -> Contender:
@@ -129,10 +180,11 @@ def ours(start: Array, src: Array, idx: Array, **how: str) -> list[Contender]:
             np.copyto(table, start)
             pto.set_num_threads(threads)
 
-        name = f"ptokit, {threads} thread{'s' if threads > 1 else ''}"
-        return Contender(name, lambda: pto.scatter(table, src, idx, **how), prepare, lambda: table, ours=True)
+        return Contender(
+            name_of(threads), lambda: pto.scatter(table, src, idx, **how), prepare, lambda: table, ours=True
+        )
 
-    return [on(threads) for threads in sorted({1, _native.usable_cpus()})]
+    return [on(threads) for threads in THREADS]
 
 
 # Data
@@ -166,75 +218,34 @@ def gather_rows(sizes: Sizes) -> Iterator[Workload]:
     """W1."""
     import torch
 
-    table, _, idx = rows_of(sizes)
-    out, theirs, t, i = np.empty((len(idx), sizes.width), np.float32), torch.empty(0), torch_of(table), torch_of(idx)
-    theirs = torch.empty(out.shape)
-    kept: dict[str, Any] = {}
-
-    def keep(name: str, value: Any) -> None:
-        kept[name] = value
-
-    def mine(threads: int, into: Array | None) -> Contender:
-        name = f"ptokit, {threads} thread{'s' if threads > 1 else ''}"
-
-        def run() -> None:
-            keep(name, pto.gather(table, idx, out=into))
-
-        return Contender(
-            name, run, lambda: (kept.pop(name, None), pto.set_num_threads(threads)), lambda: kept[name], ours=True
-        )
-
-    moved = 2 * out.nbytes
-    every = sorted({1, _native.usable_cpus()})
+    table, src, idx = rows_of(sizes)
+    t, i = torch_of(table), torch_of(idx)
+    title, limit = f"gather {len(idx)} rows of {sizes.rows} x {sizes.width}", streamed_ms(2 * src.nbytes)
     yield Workload(
         "W1a",
-        f"gather {len(idx)} rows of {sizes.rows} x {sizes.width}, out=",
+        f"{title}, out=",
         (
-            Contender("NumPy take(out=)", lambda: np.take(table, idx, 0, out, "clip"), None, lambda: out),
-            Contender(
-                "PyTorch index_select(out=)", lambda: torch.index_select(t, 0, i, out=theirs), None, theirs.numpy
-            ),
-            *(mine(n, out) for n in every),
+            into("NumPy take(out=)", src, lambda out: np.take(table, idx, 0, out, "clip")),
+            into("PyTorch index_select(out=)", src, lambda out: torch.index_select(t, 0, i, out=torch_of(out))),
+            *(into(name_of(n), src, lambda out: pto.gather(table, idx, out=out), n) for n in THREADS),
         ),
-        moved,
-        streamed_ms(out.nbytes, out.nbytes),
+        2 * src.nbytes,
+        limit,
         "1.3x, 0.7",
     )
-    step, device = jax_gather(lambda table, idx: table[idx], table, idx)
     yield Workload(
         "W1b",
         "the same into a fresh array",
         (
-            Contender(
-                "NumPy take",
-                lambda: keep("np", np.take(table, idx, 0)),
-                lambda: kept.pop("np", None),
-                lambda: kept["np"],
-            ),
-            Contender(
-                "PyTorch t[i]", lambda: keep("pt", t[i]), lambda: kept.pop("pt", None), lambda: kept["pt"].numpy()
-            ),
-            Contender(
-                "JAX t[i]",
-                lambda: keep("jax", step(*device)),
-                lambda: kept.pop("jax", None),
-                lambda: np.asarray(kept["jax"]),
-            ),
-            *(mine(n, None) for n in every),
+            Made(lambda: np.take(table, idx, 0)).contender("NumPy take"),
+            Made(lambda: t[i]).contender("PyTorch t[i]"),
+            jax_gather(table, idx),
+            *(Made(lambda: pto.gather(table, idx), n).contender(name_of(n)) for n in THREADS),
         ),
-        moved,
-        streamed_ms(out.nbytes, out.nbytes),
+        2 * src.nbytes,
+        limit,
         "1.6x",
     )
-
-
-def jax_gather(pick: Callable[..., Any], *operands: Array) -> tuple[Callable[..., Any], list[Any]]:
-    """A jitted gather and its operands on the device."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    step = jax.jit(pick)
-    return (lambda *on: step(*on).block_until_ready()), [jax.device_put(o) for o in operands]
 
 
 def set_rows(sizes: Sizes) -> Workload:
@@ -248,10 +259,10 @@ def set_rows(sizes: Sizes) -> Workload:
             in_place("NumPy t[i] = s", table, lambda t: t.__setitem__(idx, src)),
             in_place("PyTorch index_copy_", table, lambda t: torch_of(t).index_copy_(0, i, s), comparable=False),
             jax_update(".at.set", table, lambda t, i, s: t.at[i].set(s), idx, src),
-            *ours(table, src, idx),
+            *scatters(table, src, idx),
         ),
         2 * src.nbytes,
-        streamed_ms(src.nbytes, src.nbytes),
+        streamed_ms(2 * src.nbytes),
         "2.2x, 0.85",
     )
 
@@ -279,7 +290,7 @@ def row_sums(id_: str, title: str, table: Array, src: Array, idx: Array, goal: s
             in_place("NumPy add.at", table, lambda t: np.add.at(t, idx, src)),
             in_place("PyTorch index_add_", table, lambda t: torch_of(t).index_add_(0, i, s), comparable=False),
             jax_update(".at.add", table, lambda t, i, s: t.at[i].add(s), idx, src),
-            *ours(table, src, idx, atomic="add"),
+            *scatters(table, src, idx, atomic="add"),
         ),
         3 * src.nbytes,
         limit,
@@ -291,34 +302,16 @@ def gather_elements(sizes: Sizes) -> Workload:
     """W4."""
     import torch
 
-    table, _, idx = elements_of(sizes)
-    out, t, i = np.empty(len(idx), np.float32), torch_of(table), torch_of(idx)
-    theirs = torch.empty(len(idx))
-    step, device = jax_gather(lambda table, idx: table[idx], table, idx)
-    kept: dict[str, Any] = {}
-
-    def mine(threads: int) -> Contender:
-        name = f"ptokit, {threads} thread{'s' if threads > 1 else ''}"
-        got = np.empty_like(out)
-        return Contender(
-            name,
-            lambda: pto.gather(table, idx, coalesce="elem", out=got),
-            lambda: pto.set_num_threads(threads),
-            lambda: got,
-            ours=True,
-        )
-
-    def jax_run() -> None:
-        kept["jax"] = step(*device)
-
+    table, src, idx = elements_of(sizes)
+    t, i = torch_of(table), torch_of(idx)
     return Workload(
         "W4",
         f"gather {len(idx)} elements of {len(table)}",
         (
-            Contender("NumPy take(out=)", lambda: np.take(table, idx, out=out, mode="clip"), None, lambda: out),
-            Contender("PyTorch take(out=)", lambda: torch.take(t, i, out=theirs), None, theirs.numpy),
-            Contender("JAX t[i]", jax_run, lambda: kept.pop("jax", None), lambda: np.asarray(kept["jax"])),
-            *(mine(n) for n in sorted({1, _native.usable_cpus()})),
+            into("NumPy take(out=)", src, lambda out: np.take(table, idx, out=out, mode="clip")),
+            into("PyTorch take(out=)", src, lambda out: torch.take(t, i, out=torch_of(out))),
+            jax_gather(table, idx),
+            *(into(name_of(n), src, lambda out: pto.gather(table, idx, coalesce="elem", out=out), n) for n in THREADS),
         ),
         12 * len(idx),
         random_ms(len(idx), table, False, 12),
@@ -337,7 +330,7 @@ def set_elements(sizes: Sizes) -> Workload:
             in_place("NumPy t[i] = s", table, lambda t: t.__setitem__(idx, src)),
             in_place("PyTorch index_copy_", table, lambda t: torch_of(t).index_copy_(0, i, s), comparable=False),
             jax_update(".at.set", table, lambda t, i, s: t.at[i].set(s), idx, src),
-            *ours(table, src, idx, coalesce="elem"),
+            *scatters(table, src, idx, coalesce="elem"),
         ),
         12 * len(idx),
         random_ms(len(idx), table, True, 12),
@@ -348,87 +341,82 @@ def set_elements(sizes: Sizes) -> Workload:
 def add_elements(sizes: Sizes) -> Iterator[Workload]:
     """W6."""
     table, src, uniform = elements_of(sizes)
-    for id_, kind, idx, goal in (
-        ("W6a", "uniform", uniform, "3.2x, 0.95"),
-        ("W6b", "Zipf", zipf(sizes.touched, sizes.elements), "4.2x"),
-    ):
-        i, s = torch_of(idx), torch_of(src)
-        yield Workload(
-            id_,
-            f"scatter the same, add, {kind}",
-            (
-                in_place("NumPy add.at", table, lambda t, idx=idx: np.add.at(t, idx, src)),  # type: ignore[misc]
-                in_place("PyTorch scatter_add_", table, lambda t, i=i, s=s: torch_of(t).scatter_add_(0, i, s)),  # type: ignore[misc]
-                jax_update(".at.add", table, lambda t, i, s: t.at[i].add(s), idx, src),
-                *ours(table, src, idx, coalesce="elem", atomic="add"),
-            ),
-            12 * len(idx),
-            random_ms(len(idx), table, True, 12),
-            goal,
-        )
+    yield element_sums("W6a", "uniform", table, src, uniform, "3.2x, 0.95")
+    yield element_sums("W6b", "Zipf", table, src, zipf(sizes.touched, sizes.elements), "4.2x")
+
+
+def element_sums(id_: str, kind: str, table: Array, src: Array, idx: Array, goal: str) -> Workload:
+    """Elements added."""
+    i, s = torch_of(idx), torch_of(src)
+    return Workload(
+        id_,
+        f"scatter the same, add, {kind}",
+        (
+            in_place("NumPy add.at", table, lambda t: np.add.at(t, idx, src)),
+            in_place("PyTorch scatter_add_", table, lambda t: torch_of(t).scatter_add_(0, i, s)),
+            jax_update(".at.add", table, lambda t, i, s: t.at[i].add(s), idx, src),
+            *scatters(table, src, idx, coalesce="elem", atomic="add"),
+        ),
+        12 * len(idx),
+        random_ms(len(idx), table, True, 12),
+        goal,
+    )
 
 
 def max_elements(sizes: Sizes) -> Iterator[Workload]:
     """W7."""
-    for id_, dtype in (("W7a", np.float32), ("W7b", np.int32)):
-        table, src, idx = elements_of(sizes, dtype)
-        i, s = torch_of(idx), torch_of(src)
-        yield Workload(
-            id_,
-            f"scatter the same, max, {np.dtype(dtype)}",
-            (
-                in_place("NumPy maximum.at", table, lambda t, idx=idx, src=src: np.maximum.at(t, idx, src)),  # type: ignore[misc]
-                in_place(
-                    "PyTorch scatter_reduce_",
-                    table,
-                    lambda t, i=i, s=s: torch_of(t).scatter_reduce_(0, i, s, "amax"),  # type: ignore[misc]
-                ),
-                jax_update(".at.max", table, lambda t, i, s: t.at[i].max(s), idx, src),
-                *ours(table, src, idx, coalesce="elem", atomic="max"),
-            ),
-            12 * len(idx),
-            random_ms(len(idx), table, True, 12),
-            "3.6x, 0.95",
-        )
+    yield element_maxima("W7a", sizes, np.float32)
+    yield element_maxima("W7b", sizes, np.int32)
+
+
+def element_maxima(id_: str, sizes: Sizes, dtype: Any) -> Workload:
+    """The larger of both stays."""
+    table, src, idx = elements_of(sizes, dtype)
+    i, s = torch_of(idx), torch_of(src)
+    return Workload(
+        id_,
+        f"scatter the same, max, {np.dtype(dtype)}",
+        (
+            in_place("NumPy maximum.at", table, lambda t: np.maximum.at(t, idx, src)),
+            in_place("PyTorch scatter_reduce_", table, lambda t: torch_of(t).scatter_reduce_(0, i, s, "amax")),
+            jax_update(".at.max", table, lambda t, i, s: t.at[i].max(s), idx, src),
+            *scatters(table, src, idx, coalesce="elem", atomic="max"),
+        ),
+        12 * len(idx),
+        random_ms(len(idx), table, True, 12),
+        "3.6x, 0.95",
+    )
 
 
 def small_calls(calls: int) -> Iterator[Workload]:
     """W8."""
     rng = np.random.default_rng(6)
-    for id_, how, shape, of, goal in (
-        ("W8a", "elem", (4096,), (16, 16), "0.25 us"),
-        ("W8b", "row", (4096, 64), (16,), "0.25 us"),
+    for id_, title, how, shape, of in (
+        ("W8a", "16x16 elements into 4,096", "elem", (4096,), (16, 16)),
+        ("W8b", "16 rows of 64", "row", (4096, 64), (16,)),
     ):
-        table, idx = np.zeros(shape, np.float32), rng.integers(0, 4096, of)
+        idx = rng.integers(0, 4096, of)
         src = rng.standard_normal((*of, *shape[1:])).astype(np.float32)
-        flat = (idx.ravel(), src.reshape(-1, *shape[1:]))
-        i, s = torch_of(flat[0]), torch_of(flat[1])
-        t = torch_of(table)
-        what = "16x16 elements into 4,096" if how == "elem" else "16 rows of 64"
-        yield Workload(
-            id_,
-            f"small calls: {what}",
-            (
-                Contender("NumPy t[i] = s", lambda: table.__setitem__(idx, src), None, lambda: table, calls=calls),  # noqa: B023
-                Contender(
-                    "PyTorch index_copy_",
-                    lambda: t.index_copy_(0, i, s),
-                    None,
-                    lambda: table,
-                    comparable=False,
-                    calls=calls,
-                ),
-                Contender(
-                    "ptokit",
-                    lambda: pto.scatter(table, src, idx, coalesce=how, oob="raise"),  # noqa: B023
-                    None,
-                    lambda: table,  # noqa: B023
-                    ours=True,
-                    calls=calls,
-                ),
-            ),
-            goal=goal,
-        )
+        yield small_call(id_, f"small calls: {title}", np.zeros(shape, np.float32), src, idx, how, calls)
+
+
+def small_call(id_: str, title: str, table: Array, src: Array, idx: Array, how: str, calls: int) -> Workload:
+    """One of them: the time of a call with keyword arguments."""
+    t, s, i = torch_of(table), torch_of(src.reshape(-1, *table.shape[1:])), torch_of(idx.ravel())
+
+    def run(name: str, call: Callable[[], object], **more: Any) -> Contender:
+        return Contender(name, call, None, lambda: table, calls=calls, **more)
+
+    return Workload(
+        id_,
+        title,
+        (
+            run("NumPy t[i] = s", lambda: table.__setitem__(idx, src)),
+            run("PyTorch index_copy_", lambda: t.index_copy_(0, i, s), comparable=False),
+            run("ptokit", lambda: pto.scatter(table, src, idx, coalesce=how, oob="raise"), ours=True),
+        ),
+        goal="0.25 us",
+    )
 
 
 def add_narrow_rows(sizes: Sizes) -> Iterator[Workload]:

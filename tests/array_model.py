@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 
 def slot_of(word: int, bits: int, slots: int, oob: str) -> int | None:
     """The slot of an index word, None where it is dropped; 'raise' is an IndexError."""
-    taken = word % 2**bits
+    taken = int(word % 2**bits)
     if taken < slots:
         return taken
     if oob == "raise":

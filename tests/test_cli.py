@@ -71,3 +71,32 @@ def test_an_unknown_command_is_one_sentence_and_exit_code_2() -> None:
 
 def test_the_version() -> None:
     assert ptokit("--version").stdout.startswith("ptokit 0.")
+
+
+def test_doctor_says_what_there_is() -> None:
+    done = ptokit("doctor", "--json")
+    told = json.loads(done.stdout)
+    assert done.returncode == 0
+    about = {one["about"]: one for one in told["answers"]}
+    assert about["compiled module"]["state"] in ("ok", "missing")
+    assert about["instruction set"]["seen"] in ("baseline", "avx2", "avx512", "python")
+    assert "usable CPUs" in about["threads"]["seen"]
+    assert all(one["fix"] for one in told["answers"] if one["state"] != "ok")
+    plain = ptokit("doctor").stdout
+    assert "compiled module" in plain
+    assert "\x1b" not in plain
+
+
+def test_doctor_tells_what_is_wrong_and_how_to_mend_it() -> None:
+    done = ptokit("doctor", PTOKIT_CPU="avx9000", PTOKIT_NUM_THREADS="several")
+    assert done.returncode == 1
+    assert "PTOKIT_CPU=avx9000 cannot be had" in done.stdout
+    assert "PTOKIT_NUM_THREADS=several cannot be used" in done.stdout
+
+
+def test_doctor_explains_a_missing_compiled_module() -> None:
+    code = "import sys; sys.modules['ptokit._native'] = None; from ptokit.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "doctor"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "installed without it" in done.stdout
+    assert "PTOKIT_REQUIRE_NATIVE=1" in done.stdout

@@ -163,6 +163,21 @@ def get_num_threads() -> int:
     return _native.threads() if _native else 1
 
 
+def level() -> str:
+    """The instruction set whose kernels are used: PTOKIT_CPU where this CPU has it, else the best; `python` is none."""
+    return _native.level() if _native else "python"
+
+
+def levels() -> list[str]:
+    """Every instruction set that this CPU has kernels for, the best last."""
+    return _native.levels() if _native else ["python"]
+
+
+def usable_cpus() -> int:
+    """The CPUs that this process may use: its affinity, and the quota of its control group."""
+    return _native.usable_cpus() if _native else 1
+
+
 def _whole(n: object) -> int:
     try:
         if isinstance(n, bool):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "demo": "An embedding-gradient update on the three targets, with all that can go wrong.",
+    "doctor": "What this installation can do, what it lacks, and how to get it.",
     "explain": "What a finding means, with a failing example and its mended twin.",
 }
 """Every command and its line in the help; the code is in the module of the same name."""
