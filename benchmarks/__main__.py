@@ -14,7 +14,7 @@ from benchmarks import report
 from benchmarks.frame import Row, UnequalResultsError, Workload, measure
 
 FOLDER = Path(__file__).resolve().parent
-NOT_SUITES = {"__init__", "__main__", "frame", "machine", "report", "limits"}
+NOT_SUITES = {"__init__", "__main__", "frame", "machine", "report"}
 
 
 def suites() -> list[str]:
@@ -64,10 +64,24 @@ def main() -> int:
             console.print(f"[red]stopped:[/red] {unequal}")
             return 1
         report.show(name, rows, console)
+        limits = limits_of(name, console)
         if folder is not None and rows:
-            for path in report.write(name, rows, folder, {"repetitions": repetitions, "quick": given.quick}):
+            settings = {"repetitions": repetitions, "quick": given.quick}
+            for path in report.write(name, rows, folder, settings, limits):
                 console.print(f"wrote {path}")
     return 0
+
+
+def limits_of(name: str, console: Console) -> dict[str, str]:
+    """What the machine itself can do, where the suite measures it."""
+    measure_limits = getattr(import_module(f"benchmarks.{name}"), "limits", None)
+    if measure_limits is None:
+        return {}
+    with console.status("the limits of this machine ..."):
+        limits: dict[str, str] = measure_limits()
+    for what, rate in limits.items():
+        console.print(f"  {what}: {rate}")
+    return limits
 
 
 def run_suite(name: str, quick: bool, repetitions: int, only: list[str] | None, console: Console) -> list[Row]:

@@ -45,19 +45,35 @@ def workloads(quick: bool) -> Iterator[Workload]:
     yield from add_narrow_rows(sizes)
 
 
+THREADS = sorted({1, _native.usable_cpus()})
+
 # The limit of this machine
 
 
 @cache
 def streaming(write: bool) -> float:
     """Bytes a second, on the better of one thread and all."""
-    return max(_native.streaming_rate(1 << 29, threads, write) for threads in (1, _native.usable_cpus()))
+    return max(_native.streaming_rate(1 << 29, threads, write) for threads in THREADS)
 
 
 @cache
 def lines(nbytes: int, write: bool) -> float:
     """Random lines a second in a table of that size, on the better of one thread and all."""
-    return max(_native.random_rate(nbytes, threads, write) for threads in (1, _native.usable_cpus()))
+    return max(_native.random_rate(nbytes, threads, write) for threads in THREADS)
+
+
+def limits() -> dict[str, str]:
+    """What the memory of this machine can do, measured in this run."""
+    told = {}
+    for threads in THREADS:
+        on = f"{threads} thread{'s' if threads > 1 else ''}"
+        told[f"streaming read, {on}"] = f"{_native.streaming_rate(1 << 29, threads, False) / 1e9:.1f} GB/s"
+        told[f"streaming read-modify-write, {on}"] = f"{_native.streaming_rate(1 << 29, threads, True) / 1e9:.1f} GB/s"
+        for mebibytes in (64, 256, 1024):
+            rate = _native.random_rate(mebibytes << 20, threads, False) / 1e6
+            changed = _native.random_rate(mebibytes << 20, threads, True) / 1e6
+            told[f"random lines of {mebibytes} MiB, {on}"] = f"{rate:.0f} M/s read, {changed:.0f} M/s changed"
+    return told
 
 
 def streamed_ms(nbytes: float) -> float:
@@ -71,8 +87,6 @@ def random_ms(count: int, table: Array, write: bool, per_lane: int) -> float:
 
 
 # Contenders
-
-THREADS = sorted({1, _native.usable_cpus()})
 
 
 def name_of(threads: int) -> str:

@@ -48,7 +48,7 @@ def _figure(value: float | None) -> str:
     return f"{value:.5f}" if value < 0.01 else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
-def write(suite: str, rows: list[Row], folder: Path, settings: dict[str, Any]) -> list[Path]:
+def write(suite: str, rows: list[Row], folder: Path, settings: dict[str, Any], limits: dict[str, str]) -> list[Path]:
     """`SUITE.json` and `SUITE.svg` in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     data = {
@@ -56,6 +56,7 @@ def write(suite: str, rows: list[Row], folder: Path, settings: dict[str, Any]) -
         "command": f"python -m benchmarks {suite}",
         "settings": settings,
         "machine": machine.describe(),
+        "limits": limits,
         "rows": [row.as_json() for row in rows],
     }
     as_json, as_svg = folder / f"{suite}.json", folder / f"{suite}.svg"

@@ -9,7 +9,7 @@
 
 #include "entry.h"
 #include "job.h"
-#include "limits.h"
+#include "measure.h"
 #include "memory.h"
 #include "pool.h"
 

@@ -1,4 +1,4 @@
-#include "limits.h"
+#include "measure.h"
 
 #include <algorithm>
 #include <bit>
