@@ -68,6 +68,9 @@ def limits() -> dict[str, str]:
     for threads in THREADS:
         on = f"{threads} thread{'s' if threads > 1 else ''}"
         told[f"streaming read, {on}"] = f"{_native.streaming_rate(1 << 29, threads, False) / 1e9:.1f} GB/s"
+        for kind, scattered in (("neighbouring", False), ("random", True)):
+            rate = _native.copy_rate(1 << 28, threads, scattered) / 1e9
+            told[f"copy of {kind} rows of 256 bytes, {on}"] = f"{rate:.1f} GB/s"
         told[f"streaming read-modify-write, {on}"] = f"{_native.streaming_rate(1 << 29, threads, True) / 1e9:.1f} GB/s"
         for mebibytes in (64, 256, 1024):
             rate = _native.random_rate(mebibytes << 20, threads, False) / 1e6

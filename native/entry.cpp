@@ -43,7 +43,18 @@ struct Asked {
   Oob oob = Oob::raise;
 };
 
+// A name that was made at run time (read from a file, say) is another object than the word that it spells.
+PyObject* known(PyObject* value) {
+  if (!PyUnicode_CheckExact(value) || PyUnicode_CHECK_INTERNED(value)) return value;
+  for (PyObject* word : {words.row, words.elem, words.none, words.add, words.max, words.min, words.raise, words.skip,
+                         words.zero, words.clamp, words.wrap}) {
+    if (PyUnicode_Compare(value, word) == 0) return word;
+  }
+  return value;
+}
+
 bool read_word(Asked& asked, PyObject* name, PyObject* value, bool is_gather) {
+  value = known(value);
   if (name == words.coalesce) {
     asked.rows = value == words.row;
     return asked.rows || value == words.elem;

@@ -59,6 +59,8 @@ NB_MODULE(_native, module) {
   module.def("levels", &levels);
   module.def("streaming_rate", &ptokit::streaming_rate, "bytes"_a, "threads"_a, "write"_a,
              nb::call_guard<nb::gil_scoped_release>());
+  module.def("copy_rate", &ptokit::copy_rate, "bytes"_a, "threads"_a, "any"_a,
+             nb::call_guard<nb::gil_scoped_release>());
   module.def("random_rate", &ptokit::random_rate, "bytes"_a, "threads"_a, "write"_a,
              nb::call_guard<nb::gil_scoped_release>());
 }
