@@ -197,7 +197,11 @@ PyObject* gather(const Asked& asked) {
     result = Py_NewRef(asked.out);
   } else {
     result = new_array(PyArray_DESCR(table), shape.ndim, shape.dims);
-    if (!result) return nullptr;
+    if (!result) {
+      // Too large for any array: Python has the words for it.
+      if (PyErr_ExceptionMatches(PyExc_ValueError)) PyErr_Clear();
+      return nullptr;
+    }
   }
   job.tile = PyArray_BYTES(reinterpret_cast<PyArrayObject*>(result));
   if (go(job)) return result;

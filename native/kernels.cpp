@@ -184,6 +184,8 @@ inline __m256i four(const std::uint32_t* from) {
 
 template <bool owned, class Word>
 i64 fill_eight(const Share& share, const Word* index, i64 count, i64 lane, u64* queue, i64& done) {
+  done = 0;
+  if (!share.job->slots) return 0;
   const __m256i sign = _mm256_set1_epi64x(static_cast<long long>(u64{1} << 63));
   const __m256i last = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<long long>(share.job->slots - 1)), sign);
   const __m256i mask = _mm256_set1_epi64x(ptokit::buckets - 1);
@@ -337,7 +339,11 @@ template <class Motion, class Word>
 void direct_by(const Job& job) {
   const Motion motion(job);
   const Word* index = static_cast<const Word*>(job.index);
-  for (i64 k = 0; k < job.count; k++) motion.one(static_cast<i64>(index[k]), k);
+  for (i64 k = 0; k < job.count; k++) {
+    // All were inside when they were looked at; an index array that somebody changes meanwhile still reaches nothing else.
+    const u64 slot = index[k];
+    if (slot < job.slots) motion.one(static_cast<i64>(slot), k);
+  }
 }
 
 template <class Motion>

@@ -75,7 +75,12 @@ void* map(std::size_t bytes, PyObject*& owner) {
 
 PyObject* new_array(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
   npy_intp bytes = PyDataType_ELSIZE(descr);
-  for (int k = 0; k < ndim; k++) bytes *= dims[k];
+  for (int k = 0; k < ndim; k++) {
+    if (__builtin_mul_overflow(bytes, dims[k], &bytes)) {
+      PyErr_SetString(PyExc_ValueError, "more bytes than there are addresses");
+      return nullptr;
+    }
+  }
   PyObject* owner = nullptr;
   void* data = bytes >= worth_huge_pages ? map(static_cast<std::size_t>(bytes), owner) : nullptr;
   PyErr_Clear();

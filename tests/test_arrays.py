@@ -291,6 +291,16 @@ def test_no_indices_at_all(way: str) -> None:
     assert gather(np.zeros((0, 3), np.int8), [7], oob="zero").tolist() == [[0, 0, 0]]
 
 
+def test_a_table_without_slots_has_zeros_to_give(way: str) -> None:
+    far = np.arange(1, 40) << 33  # where nobody's memory is
+    nothing = np.zeros((0, 3), np.float32)
+    for out in (None, np.ones((39, 3), np.float32), np.ones((39, 5), np.float32)[::-1, 1:4]):
+        assert not gather(nothing, far, oob="zero", out=out).any()
+    assert scatter(nothing, np.ones((39, 3), np.float32), far, oob="skip") is nothing
+    with pytest.raises(pto.PtoIndexError, match="the table has 0 rows"):
+        gather(nothing, far)
+
+
 def test_scalars_and_lists_as_indices(way: str) -> None:
     table = np.arange(12, dtype=np.int16).reshape(4, 3)
     assert gather(table, 2).tolist() == [6, 7, 8]

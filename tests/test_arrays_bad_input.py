@@ -177,6 +177,7 @@ GATHERS: list[tuple[str, Callable[[], object], type[Exception], str]] = [
         ValueError,
         "out shares memory with idx",
     ),
+    ("too many dimensions", lambda: pto.gather(rows(), np.zeros((1,) * 64, int)), ValueError, "the result would have"),
     ("skip", lambda: pto.gather(rows(), [0], oob="skip"), ValueError, "'zero' writes zero"),
     ("an atomic", lambda: pto.gather(rows(), [0], atomic="add"), TypeError, "gather has no keyword 'atomic'"),
     ("a masked array", lambda: pto.gather(np.ma.masked_array(rows()), [0]), TypeError, "masked"),
@@ -226,10 +227,16 @@ def test_a_number_of_threads_that_is_none(count: Any, kind: type[Exception]) -> 
     assert pto.get_num_threads() == before
 
 
+def test_a_number_of_threads_is_passed_by_its_name() -> None:
+    with pytest.raises(pto.PtoTypeError, match="set_num_threads has no keyword 'm'"):
+        pto.set_num_threads(m=2)  # type: ignore[call-arg]
+
+
 def test_more_threads_than_there_can_be_are_as_many_as_there_can_be() -> None:
     before = pto.get_num_threads()
     try:
-        pto.set_num_threads(10**6)
-        assert pto.get_num_threads() == 256
+        for many in (10**6, 10**30):
+            pto.set_num_threads(many)
+            assert pto.get_num_threads() == 256
     finally:
         pto.set_num_threads(before)

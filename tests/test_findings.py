@@ -186,6 +186,36 @@ def test_address_explains_nz_against_linear() -> None:
     assert (compared.first_difference.rule, compared.first_difference.element) == ("address", (8,))
 
 
+def test_a_gather_that_moves_nothing_on_one_target_and_zeroes_on_the_other_is_explained() -> None:
+    # Row 5: on a2a3 a row behind the buffer, on a5 no row at all.
+    tab = pto.GlobalTensor(np.zeros(32, np.float32), "float32", (2, 1, 1, 4, 8), (0, 0, 0, 8, 1))
+    dst = pto.Tile("float32", 1, 8)
+    dst.store(np.full((1, 8), 7.0))
+    difference = pto.compare("mgather", dst, tab, row_index(5), oob="zero", targets=("a2a3", "a5")).first_difference
+    assert difference is not None
+    assert (difference.rule, difference.values) == ("capacity", {"a2a3": 7.0, "a5": 0.0})
+
+
+def test_a_difference_that_chance_makes_is_no_walk_order() -> None:
+    tab, _ = table((8,))
+    src = elem_source(1e8, 1, -1e8, dtype="float32")
+    rules = set()
+    for seed in range(20):
+        compared = pto.compare(
+            "mscatter",
+            tab,
+            src,
+            row_index(3, 3, 3, cols=32),
+            coalesce="elem",
+            atomic="add",
+            schedule="random",
+            seed=seed,
+            targets=("a2a3", "a5"),
+        )
+        rules.add(compared.first_difference and compared.first_difference.rule)
+    assert rules == {None, "schedule"}
+
+
 def test_a_gather_is_compared_too() -> None:
     tab = pto.GlobalTensor(np.arange(7, dtype=np.int32), "int32", (1, 1, 1, 1, 7))
     dst = pto.Tile("int32", 1, 8, valid=(1, 2))

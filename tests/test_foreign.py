@@ -57,6 +57,25 @@ class Capsule:
         return self.made_of.__dlpack__(**how)
 
 
+class Odd:
+    """An object that gives what it likes for a device and for a capsule."""
+
+    def __init__(self, device: Any, capsule: Any = None) -> None:
+        self.device, self.capsule = device, capsule
+
+    def __dlpack_device__(self) -> Any:
+        if isinstance(self.device, Exception):
+            raise self.device
+        return self.device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+
+USED = np.zeros(3, np.float32).__dlpack__()
+np.from_dlpack(Odd((1, 0), USED))
+
+
 def test_a_capsule_is_a_view_that_keeps_its_owner_alive() -> None:
     owner = np.arange(24, dtype=np.float32).reshape(4, 6)
     for made_of in (owner, owner[:, ::2], owner[::-1, 1:], owner.T):
@@ -88,9 +107,15 @@ def test_a_capsule_says_whether_it_may_be_written() -> None:
         (Capsule(np.zeros(3), error=BufferError("it requires grad: detach() it")), "it requires grad"),
         (Capsule(np.zeros(3, np.complex64)), "DLPack code 5"),
         (Capsule(np.zeros(3, np.bool_)), "DLPack code 6"),
+        (Capsule(np.zeros(3), error=AttributeError("it was deleted")), "it was deleted"),
+        (Odd(ValueError("no such device as meta")), "no such device as meta"),
+        (Odd(None), "cannot be shared"),
+        (Odd((1, 0), 5), "no DLPack capsule"),
+        (Odd((1, 0), USED), "still unused"),
+        (np.ndarray, "cannot be shared"),
     ],
 )
-def test_a_capsule_that_cannot_be_used(given: Capsule, says: str) -> None:
+def test_a_capsule_that_cannot_be_used(given: Any, says: str) -> None:
     with pytest.raises(pto.PtoTypeError, match=says):
         pto.gather(given, [0])
 
@@ -131,6 +156,13 @@ def test_strided_tensors_work_without_a_copy() -> None:
     assert table[3].tolist() == [1, 2, 0]
     with pytest.raises(pto.PtoValueError, match="not C-contiguous"):
         pto.scatter(table.T, tensor(1), [0], coalesce="elem")
+
+
+def test_a_tensor_without_the_memory_that_it_stands_for_is_refused() -> None:
+    ones = tensor(1, 1)
+    for given, says in ((ones.to("meta"), "cannot be shared"), (ones._neg_view(), "resolve_neg")):
+        with pytest.raises(pto.PtoTypeError, match=says):
+            pto.gather(given, [0])
 
 
 def test_a_tensor_that_requires_grad_is_told_to_detach() -> None:

@@ -62,7 +62,11 @@ def test_without_the_compiled_module_everything_works_and_says_so_once() -> None
 
 
 @pytest.mark.skipif(arrays._native is None, reason="the package was built without its compiled module")
-@pytest.mark.parametrize(("asked", "used", "said"), [("3", "3", 0), (" 2 ", "2", 0), ("many", None, 1), ("0", None, 1)])
+@pytest.mark.parametrize(
+    ("asked", "used", "said"),
+    [("3", "3", 0), (" 2 ", "2", 0), ("9" * 5000, "256", 0), ("many", None, 1), ("0", None, 1)],
+    ids=["one", "spaces", "too many", "a word", "none"],
+)
 def test_the_environment_chooses_the_number_of_threads(asked: str, used: str | None, said: int) -> None:
     done = run("-c", "import ptokit as pto; print(pto.get_num_threads())", PTOKIT_NUM_THREADS=asked)
     assert done.stdout.strip() == (used or str(arrays.usable_cpus()))
@@ -79,6 +83,7 @@ def big_call() -> bool:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX, where another test has imported it
 def test_a_forked_child_has_threads_of_its_own() -> None:
     kept = pto.get_num_threads()
     pto.set_num_threads(4)

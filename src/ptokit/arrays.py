@@ -62,6 +62,9 @@ MOVED_ONLY = frozenset({"float8_e4m3", "float8_e5m2", "hifloat8"})
 MOST_SLOTS = 1 << 44
 """What the kernels can count; no address space of today holds more."""
 
+MOST_THREADS = 1 << 16
+"""What the compiled module is asked for at the most; it takes fewer."""
+
 MOST_WORK: Any = 100_000
 """How hard to look whether two interleaved views really share an element."""
 
@@ -136,7 +139,7 @@ def gather(
     policy = read_array_oob(ArrayGatherOOB, GatherOOB, oob)
     source, index = host_array(table, "table"), read_indices(idx)
     slots = Slots.of(source, by_row)
-    result = np.empty(slots.tile_shape(index), slots.dtype.numpy) if out is None else host_array(out, "out")
+    result = _fresh(slots, index) if out is None else host_array(out, "out")
     if out is not None:
         _check_tile(result, "out", index, source, slots)
         _check_writable(result, "out")
@@ -146,6 +149,7 @@ def gather(
     return result if out is None else out
 
 
+@well_called
 def set_num_threads(n: int) -> None:
     """How many threads `scatter` and `gather` may use from now on; the result never depends on it.
 
@@ -155,7 +159,7 @@ def set_num_threads(n: int) -> None:
     if count < 1:
         raise PtoValueError(f"set_num_threads({n}): at least 1 thread is needed")
     if _native:
-        _native.set_threads(count)
+        _native.set_threads(min(count, MOST_THREADS))
 
 
 def get_num_threads() -> int:
@@ -289,6 +293,15 @@ def _step(tile: Array, index_ndim: int, slots: Slots) -> int | None:
     return tile.strides[0] if index_ndim == 1 and tile[0].flags.c_contiguous else None
 
 
+def _fresh(slots: Slots, index: Array) -> Array:
+    """A destination of its own, for NumPy to give or to refuse."""
+    shape = slots.tile_shape(index)
+    try:
+        return np.empty(shape, slots.dtype.numpy)
+    except ValueError as refused:  # more dimensions, or more elements, than an array can have
+        raise PtoValueError(f"the result would have shape {shape}: {refused}") from None
+
+
 # What is checked before anything is written
 
 
@@ -340,9 +353,11 @@ def _run(
     index = np.require(index, requirements=["C", "A"])
     if policy.name in ("Clamp", "Wrap") and not slots.count and index.size:
         raise PtoValueError(f"oob={word(policy)!r} needs a slot, and the table has none: shape {slots.array.shape}")
-    if not slots.width or not index.size:
-        # Nothing to move, but a bad index is one all the same.
+    if not (slots.count and slots.width and index.size):
+        # Nothing to move, but a bad index is one all the same, and a table without slots has zeros to give.
         inside = policy.name != "Raise" or bool((_unsigned(index) < np.uint64(slots.count)).all())
+        if policy is ArrayGatherOOB.Zero:
+            lanes.grid(index.size, slots)[:] = 0
     elif _native:
         inside = _native.run(
             op=op_code,
@@ -431,8 +446,9 @@ def _take_threads_from_environment() -> None:
     asked = os.environ.get("PTOKIT_NUM_THREADS")
     if asked is None or _native is None:
         return
-    if asked.strip().isdecimal() and int(asked) >= 1:
-        _native.set_threads(int(asked))
+    digits = asked.strip().lstrip("0")
+    if digits.isdecimal():
+        _native.set_threads(int(digits) if len(digits) < len(str(MOST_THREADS)) else MOST_THREADS)
     else:
         log.warning(
             "PTOKIT_NUM_THREADS=%r is no whole number from 1 on; all %d CPUs are used", asked, _native.threads()

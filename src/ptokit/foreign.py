@@ -95,25 +95,36 @@ def host_array(given: object, name: str) -> Array:
 
 
 def _from_dlpack(given: Any, name: str) -> Array:
-    device = given.__dlpack_device__()[0]
-    if device not in HOST_DEVICES:
-        raise PtoTypeError(
-            f"{name} is {a_kind(given)} on another device (kind {int(device)}): move it to the CPU first"
-        )
+    what = f"{name} is {a_kind(given)}"
     try:
-        capsule = _capsule_of(given)
-    except (BufferError, RuntimeError, TypeError, ValueError) as refused:
-        raise PtoTypeError(f"{name} is {a_kind(given)} that cannot be shared: {refused}") from None
+        device = int(given.__dlpack_device__()[0])
+        capsule = _capsule_of(given) if device in HOST_DEVICES else None
+    except Exception as refused:  # each library has its own
+        raise PtoTypeError(f"{what} that cannot be shared: {refused}") from None
+    if device not in HOST_DEVICES:
+        raise PtoTypeError(f"{what} on another device (kind {device}): move it to the CPU first")
+    tensor, writeable = _tensor_in(capsule, what)
+    if not tensor.data and all(tensor.shape[i] for i in range(tensor.ndim)):
+        raise PtoTypeError(f"{what} that cannot be shared: it has no memory")
+    return _view(tensor, capsule, writeable, what)
+
+
+def _tensor_in(capsule: object, what: str) -> tuple[_Tensor, bool]:
+    """The tensor of a capsule, and whether it may be written."""
     if _capsule_is(capsule, b"dltensor_versioned"):
         owner = _Versioned.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
-        tensor, writeable = owner.tensor, not owner.flags & READ_ONLY
-    else:
+        if owner.major == NEWEST[0]:
+            return owner.tensor, not owner.flags & READ_ONLY
+        raise PtoTypeError(f"{what} that cannot be shared: its DLPack is version {owner.major}, not {NEWEST[0]}")
+    if _capsule_is(capsule, b"dltensor"):
         # The older capsule does not say whether it may be written: NumPy takes it as read-only, and so is it here.
-        tensor, writeable = _Tensor.from_address(_capsule_pointer(capsule, b"dltensor")), False
-    return _view(tensor, capsule, writeable, f"{name} is {a_kind(given)}")
+        return _Tensor.from_address(_capsule_pointer(capsule, b"dltensor")), False
+    raise PtoTypeError(f"{what} that cannot be shared: it gives no DLPack capsule that is still unused")
 
 
 def _capsule_of(given: Any) -> object:
+    if hasattr(given, "is_neg") and given.is_neg():  # PyTorch negates some views when they are read, not in memory
+        raise BufferError("its negation is not in memory yet, use tensor.resolve_neg()")
     try:
         return given.__dlpack__(max_version=NEWEST)
     except TypeError:

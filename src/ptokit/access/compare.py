@@ -102,6 +102,14 @@ def _hits(call: Access, plan: Plan, at: int) -> list[tuple[int, int]]:
     return [_lane_place(plan, int(lane)) for lane in plan.lane_of_run[touched]]
 
 
+def _lanes_of(plan: Plan, at: int) -> list[tuple[int, int]]:
+    """Places of the lanes of a gather whose element of the tile this is, whether they move something or not."""
+    runs = plan.runs
+    far = at - runs.src
+    its = (far >= 0) & (far < runs.length * runs.src_step) & (far % runs.src_step == 0)
+    return [_lane_place(plan, int(lane)) for lane in plan.lane_of_run[its]]
+
+
 def _explain(call: Access, one: Report, other: Report, at: int) -> tuple[str, str]:
     """(short name of the rule, the sentence that explains the difference)."""
     a, b = one.plan, other.plan
@@ -109,11 +117,13 @@ def _explain(call: Access, one: Report, other: Report, at: int) -> tuple[str, st
         rowless = one.target if not a.runs_are_rows else other.target
         return "no Row path", f"{rowless} has no Row path and takes one index per element"
     hits_a, hits_b = _hits(call, a, at), _hits(call, b, at)
-    places = sorted(set(hits_a) ^ set(hits_b)) if call.is_scatter else hits_a or hits_b
+    places = sorted(set(hits_a) ^ set(hits_b)) if call.is_scatter else hits_a or hits_b or _lanes_of(a, at)
     if places:
         return _explain_lane(call, one, other, places[0])
     if (a.call.atomic, a.call.oob) != (b.call.atomic, b.call.oob):
         return "policies", f"{word(call.atomic)} and {word(call.oob)} are not modelled by the reference simulator"
+    if hits_a == hits_b:
+        return "schedule", "the same lanes write it, in an order that the random schedule chose"
     return "walk order", (
         f"the lanes that write it come in another order: {one.target} ends with {hits_a[-1]}, "
         f"{other.target} with {hits_b[-1]}"

@@ -73,7 +73,7 @@ def mscatter(
     >>> rows[:, 0].tolist(), rep.deterministic
     ([8, 0, 0], True)
     """
-    call = _scatter_call(table, src, idx, coalesce, atomic, oob, conflict)
+    call = scatter_call(table, src, idx, coalesce, atomic, oob, conflict)
     where = machine(target)
     by_chance = read(Schedule, schedule, "schedule") is Schedule.Random
     seed = _seed(seed)
@@ -81,26 +81,7 @@ def mscatter(
     _writable(call.table.memory, f"the buffer of the table {call.table!r}")
     _apart(call.table, call.tile, "the source tile")
     _apart(call.table, call.idx, "the index tile")
-
-    plan = make_plan(call, where)
-    cells, found, values, told = _judged(plan, where)
-    parts = commit.interleaved(cells, seed) if by_chance else [cells]
-    for part in parts:
-        commit.scatter(part, values if part is cells else commit.source_bits(part.plan))
-
-    outcomes = _outcomes(found, cells, plan, where)
-    findings += told + conflict_findings(found, outcomes)
-    fixed, reason = determinism(plan, found)
-    return Report(
-        op=call.op,
-        target=where.name,
-        findings=in_order(findings),
-        deterministic=fixed,
-        deterministic_reason=reason,
-        plan=plan,
-        result=_as_given(call.table),
-        legal=outcomes,
-    )
+    return perform(call, where, findings, seed if by_chance else None)
 
 
 @well_called
@@ -124,7 +105,7 @@ def mgather(
     >>> dst.load()[:, 0].tolist(), [f.id for f in rep.findings]
     ([16, 0], ['PTO-I003'])
     """
-    call = _gather_call(dst, table, idx, coalesce, oob)
+    call = gather_call(dst, table, idx, coalesce, oob)
     where = machine(target)
     findings = _legal_or_raise(call, where)
     _writable(call.tile.storage, f"the memory of the destination {call.tile!r}")
@@ -135,8 +116,42 @@ def mgather(
             f"the destination {call.tile!r} and the index tile {call.idx!r} share memory: use two tiles"
         )
 
+    return perform(call, where, findings)
+
+
+@quiet
+def perform(call: Access, where: Machine, told: Sequence[Finding] = (), seed: int | None = None) -> Report:
+    """Execute a call that the target accepts; with a seed, a scatter takes one legal order by chance.
+
+    `told` is what legality had to say of the call: it stands in the report with the rest.
+    """
+    return _scatter(call, where, told, seed) if call.is_scatter else _gather(call, where, told)
+
+
+def _scatter(call: Access, where: Machine, told: Sequence[Finding], seed: int | None) -> Report:
     plan = make_plan(call, where)
-    findings += index_findings(plan, where, with_data=True)
+    cells, found, values, judged = _judged(plan, where)
+    parts = [cells] if seed is None else commit.interleaved(cells, seed)
+    for part in parts:
+        commit.scatter(part, values if part is cells else commit.source_bits(part.plan))
+
+    outcomes = _outcomes(found, cells, plan, where)
+    fixed, reason = determinism(plan, found)
+    return Report(
+        op=call.op,
+        target=where.name,
+        findings=in_order([*told, *judged, *conflict_findings(found, outcomes)]),
+        deterministic=fixed,
+        deterministic_reason=reason,
+        plan=plan,
+        result=_as_given(call.table),
+        legal=outcomes,
+    )
+
+
+def _gather(call: Access, where: Machine, told: Sequence[Finding]) -> Report:
+    plan, dst = make_plan(call, where), call.tile
+    findings = [*told, *index_findings(plan, where, with_data=True)]
     commit.gather(plan, performed(plan))
     dst.mark_stored()
     fixed, reason = determinism(plan, None)
@@ -181,7 +196,7 @@ def check(
 @quiet
 def judge_call(call: Access, where: Machine) -> list[Finding]:
     """Everything there is to say about a call on one target, without executing it."""
-    findings = judge(call, where.name, where.rules) + not_modelled(call, where)
+    findings = legality(call, where)
     if any(f.severity is Severity.ERROR for f in findings):
         return findings
     plan = make_plan(call, where)
@@ -195,7 +210,7 @@ def judge_call(call: Access, where: Machine) -> list[Finding]:
 
 def read_call(op: object, operands: Sequence[object], policies: dict[str, Any]) -> Access:
     """An instruction by name, its operands in its own order, and its policies."""
-    makers = {"mscatter": _scatter_call, "mgather": _gather_call}
+    makers = {"mscatter": scatter_call, "mgather": gather_call}
     if not isinstance(op, str) or op.lower() not in makers:
         hint = nearest(op, makers) if isinstance(op, str) else ""
         raise PtoValueError(f"{op!r} is not an instruction.{hint} Known: {listed(makers)}")
@@ -215,7 +230,7 @@ def read_call(op: object, operands: Sequence[object], policies: dict[str, Any]) 
     return makers[op.lower()](*operands, **chosen)  # type: ignore[operator,no-any-return]
 
 
-def _scatter_call(
+def scatter_call(
     table: object,
     src: object,
     idx: object,
@@ -224,6 +239,7 @@ def _scatter_call(
     oob: object,
     conflict: object,
 ) -> Access:
+    """A call of MSCATTER from what its caller wrote."""
     return Access(
         op="mscatter",
         tile=_tile(src, "src"),
@@ -237,7 +253,8 @@ def _scatter_call(
     )
 
 
-def _gather_call(dst: object, table: object, idx: object, coalesce: object, oob: object) -> Access:
+def gather_call(dst: object, table: object, idx: object, coalesce: object, oob: object) -> Access:
+    """A call of MGATHER from what its caller wrote."""
     return Access(
         op="mgather",
         tile=_tile(dst, "dst"),
@@ -266,9 +283,14 @@ def _seed(seed: object) -> int:
     return int(seed)
 
 
+def legality(call: Access, where: Machine) -> list[Finding]:
+    """What the rules have to say, and which policies the target does not model."""
+    return judge(call, where.name, where.rules) + not_modelled(call, where)
+
+
 def _legal_or_raise(call: Access, where: Machine) -> list[Finding]:
     """What the rules have to say; an error among it refuses the call."""
-    findings = judge(call, where.name, where.rules) + not_modelled(call, where)
+    findings = legality(call, where)
     if any(f.severity is Severity.ERROR for f in findings):
         raise IllegalInstruction(call.op, where.name, in_order(findings))
     return findings
