@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ptokit.dtypes import describe
 from ptokit.errors import PtoValueError
 from ptokit.findings import Finding, is_clean
 from ptokit.tensors import Tile
+
+if TYPE_CHECKING:
+    from ptokit.cost import Cost
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,13 @@ class Report:
     def is_clean(self) -> bool:
         """No error and no warning."""
         return is_clean(self.findings)
+
+    @property
+    def cost(self) -> Cost:
+        """What the call would cost on its target: a model in cycles, no measurement."""
+        from ptokit.cost import of_plan
+
+        return of_plan(self.plan)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.result, dtype=dtype, copy=copy)

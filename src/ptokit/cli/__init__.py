@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 COMMANDS = {
+    "cost": "Where the cycles of a call go, and what other ways to say it would cost.",
     "demo": "An embedding-gradient update on the three targets, with all that can go wrong.",
     "doctor": "What this installation can do, what it lacks, and how to get it.",
     "explain": "What a finding means, with a failing example and its mended twin.",

@@ -102,9 +102,12 @@ def scans_slots(call: Access) -> bool:
 
 
 def threads(call: Access) -> Threads | None:
+    """Who writes what: the geometry of a scatter, but of Last, where a thread owns a slot."""
+    return geometry(call) if call.is_scatter and not scans_slots(call) else None
+
+
+def geometry(call: Access) -> Threads:
     """The launch geometry of every kernel but Last (SEMANTICS 3.2)."""
-    if not call.is_scatter or scans_slots(call):
-        return None
     rows, cols = call.tile.valid
     if not call.is_row:
         warps = min(-(-rows * cols // LANES), MOST_WARPS)
