@@ -10,6 +10,8 @@ from ptokit.access.compare import compare
 from ptokit.access.instructions import check, mgather, mscatter
 from ptokit.access.report import Comparison, Difference, Report
 from ptokit.arrays import gather, get_num_threads, scatter, set_num_threads
+from ptokit.core.launch import launch
+from ptokit.core.run import Run
 from ptokit.errors import IllegalInstruction, PtoAttributeError, PtoError, PtoIndexError, PtoTypeError, PtoValueError
 from ptokit.findings import Finding, Severity, Where
 from ptokit.policies import Coalesce, GatherOOB, ScatterAtomicOp, ScatterConflict, ScatterOOB
@@ -31,6 +33,7 @@ __all__ = [
     "PtoTypeError",
     "PtoValueError",
     "Report",
+    "Run",
     "ScatterAtomicOp",
     "ScatterConflict",
     "ScatterOOB",
@@ -42,6 +45,7 @@ __all__ = [
     "compare",
     "gather",
     "get_num_threads",
+    "launch",
     "mgather",
     "mscatter",
     "older",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from typing import TypeVar
 
 from ptokit.errors import PtoTypeError, PtoValueError, a_kind, listed, nearest
@@ -86,13 +87,18 @@ def word(policy: Enum) -> str:
     return policy.name.rstrip("_").lower()
 
 
+@cache
+def _names(kind: type[Enum]) -> dict[str, Enum]:
+    return {word(member): member for member in kind}
+
+
 def read(kind: type[Policy], given: object, keyword: str) -> Policy:
     """The policy that a case-insensitive name or an enum member stands for.
 
     >>> read(ScatterOOB, "CLAMP", "oob")
     <ScatterOOB.Clamp: 2>
     """
-    names = {word(member): member for member in kind}
+    names: dict[str, Policy] = _names(kind)  # type: ignore[assignment]
     if isinstance(given, kind):
         return given
     if isinstance(given, str):

@@ -146,13 +146,15 @@ def _scatter(call: Access, where: Machine, told: Sequence[Finding], seed: int | 
         plan=plan,
         result=_as_given(call.table),
         legal=outcomes,
+        moved=cells.plan,
     )
 
 
 def _gather(call: Access, where: Machine, told: Sequence[Finding]) -> Report:
     plan, dst = make_plan(call, where), call.tile
     findings = [*told, *index_findings(plan, where, with_data=True)]
-    commit.gather(plan, performed(plan))
+    moved = performed(plan)
+    commit.gather(plan, moved)
     dst.mark_stored()
     fixed, reason = determinism(plan, None)
     return Report(
@@ -163,6 +165,7 @@ def _gather(call: Access, where: Machine, told: Sequence[Finding]) -> Report:
         deterministic_reason=reason,
         plan=plan,
         result=dst.load() if dst.is_mapped else dst.storage,
+        moved=moved,
     )
 
 

@@ -70,6 +70,8 @@ class Report:
     plan: Plan = field(repr=False)
     result: Array = field(repr=False)
     legal: Outcomes | None = field(default=None, repr=False)
+    moved: Plan | None = field(default=None, repr=False)
+    """The runs that were performed, perhaps in pieces: live, and in memory that is owned."""
 
     @property
     def outcomes(self) -> Outcomes | OnlyOutcome:

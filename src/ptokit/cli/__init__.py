@@ -20,6 +20,8 @@ COMMANDS = {
     "demo": "An embedding-gradient update on the three targets, with all that can go wrong.",
     "doctor": "What this installation can do, what it lacks, and how to get it.",
     "explain": "What a finding means, with a failing example and its mended twin.",
+    "mutate": "Would a mistake in this kernel be found? Every flag, tile, index and flush is broken in turn.",
+    "trace": "A launch of a script as a timeline for ui.perfetto.dev, and how busy each pipe is.",
 }
 """Every command and its line in the help; the code is in the module of the same name."""
 

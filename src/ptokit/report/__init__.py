@@ -1,0 +1,1 @@
+"""What others read: files made from findings, plans and traces."""
