@@ -66,6 +66,7 @@ def events(trace: Trace) -> list[Event]:
     timed = [_complete(one) for one in sheet.drawn()]
     for number, arrow in enumerate(sheet.arrows(), start=1):
         timed += _ends(arrow, number)
+    timed.sort(key=lambda pair: pair[0])
     return [*_names(trace, sheet), *(event for _, event in timed)]
 
 
