@@ -16,9 +16,10 @@ import numpy as np
 from ptokit.access.instructions import read_call
 from ptokit.access.plan import Array, make_plan
 from ptokit.cli import console
+from ptokit.cli.scripts import cycles_table, run_script
 from ptokit.cost import compare_choices, of_plan, parameters
 from ptokit.dtypes import ELEMENT_TYPES, element_type
-from ptokit.errors import IllegalInstruction, PtoValueError
+from ptokit.errors import IllegalInstruction, PtoValueError, listed, nearest
 from ptokit.findings import Finding
 from ptokit.targets import machine, named
 from ptokit.tensors import MOST_BYTES, GlobalTensor, Tile
@@ -47,6 +48,7 @@ def _same(rng: np.random.Generator, count: int, capacity: int) -> Array:
     return np.full(count, rng.integers(0, capacity))
 
 
+OPS = ("mscatter", "mgather")
 INDICES: dict[str, Made] = {"uniform": _uniform, "unique": _unique, "zipf": _zipf, "same": _same}
 """Where the indices point."""
 
@@ -88,7 +90,7 @@ class Described:
 
 
 @click.command("cost", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("op", type=click.Choice(["mscatter", "mgather"]))
+@click.argument("op", metavar="mscatter|mgather|FILE.py")
 @click.option("--target", default="a2a3,a5", show_default=True, help="One target, or several with commas.")
 @click.option("--rows", type=click.IntRange(1), default=16, show_default=True, help="Valid rows of the tile.")
 @click.option("--cols", type=click.IntRange(1), default=64, show_default=True, help="Valid columns, the table's too.")
@@ -120,7 +122,7 @@ def command(
     file: Path | None,
     as_json: bool,
 ) -> None:
-    """Price one call in cycles: where they go, and what other ways to say it would cost.
+    """Price one call in cycles: where they go, and what other ways to say it would cost. Or the launches of a script.
 
     A model, no measurement: what is public of a chip is taken, the rest is assumed, and all of it can be replaced.
     Exit code 1 where every target refuses the call.
@@ -131,7 +133,13 @@ def command(
       ptokit cost mscatter --target a5 --rows 64 --table-rows 100000 --conflict last
       ptokit cost mscatter --atomic add --indices zipf --json
       ptokit cost mgather --target a2a3 --coalesce elem --parameters mine.toml
+      ptokit cost kernel.py
     """
+    if op.endswith(".py"):
+        _price_script(Path(op), file, as_json=as_json)
+        return
+    if op not in OPS:
+        raise PtoValueError(f"{op!r} is no instruction and no FILE.py.{nearest(op, OPS)} Known: {listed(OPS)}")
     described = Described(op, rows, cols, table_rows, dtype, coalesce, indices, seed)
     policies = {"coalesce": coalesce, "oob": oob}
     policies |= {"atomic": atomic} if op == "mscatter" or atomic != "none" else {}
@@ -143,6 +151,39 @@ def command(
     else:
         _show(told)
     sys.exit(not any(one["legal"] for one in told))
+
+
+def _price_script(script: Path, file: Path | None, *, as_json: bool) -> None:
+    """Where the cycles of a script's launches go, place by place."""
+    told = []
+    for number, launch in enumerate(run_script(script), 1):
+        run = launch.run
+        numbers = parameters(run.target, file)
+        total = run.priced(numbers).total
+        told.append({"launch": number, "target": run.target, "cycles": total, "pipes": cycles_table(run, numbers)})
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    for one in told:
+        _show_launch(console(), one)
+
+
+def _show_launch(to: Console, one: dict[str, Any]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    to.print(f"launch {one['launch']} on {one['target']}: {one['cycles']:,.0f} cycles", style="bold", markup=False)
+    table = Table(box=box.ROUNDED if to.encoding.startswith("utf") else box.ASCII)
+    for name in ("pipe", "place", "instruction", "times", "cycles", "of the launch"):
+        table.add_column(name, justify="left" if name in ("pipe", "place", "instruction") else "right")
+    for pipe in one["pipes"]:
+        for site in pipe["sites"]:
+            share = site["cycles"] / one["cycles"] if one["cycles"] else 0.0
+            place = site["where"].rsplit("/", 1)[-1]
+            table.add_row(
+                pipe["pipe"], place, site["name"], str(site["count"]), f"{site['cycles']:,.0f}", f"{share:.0%}"
+            )
+    to.print(table)
 
 
 def _sizes(given: str | None) -> list[int] | None:

@@ -20,6 +20,7 @@ from ptokit.core.listeners import Heard, listening
 from ptokit.core.pipes import NAMES, Step
 from ptokit.core.run import Run
 from ptokit.core.trace import LANES
+from ptokit.cost import Parameters
 from ptokit.errors import PtoError, PtoIndexError, PtoValueError
 from ptokit.tensors import GlobalTensor
 
@@ -205,17 +206,18 @@ def _place(script: Path, mistake: Exception) -> str:
 # Cycles
 
 
-def cycles_table(run: Run) -> list[dict[str, Any]]:
+def cycles_table(run: Run, numbers: Parameters | None = None) -> list[dict[str, Any]]:
     """Where the cycles of a launch go: pipe by pipe, and on each the places of the kernel, the dearest first.
 
     Of the slowest block, as `run.cycles` is. `share` is of its total; pipes overlap, so shares need not add up to 1.
     """
-    total = run.cycles.total
+    priced = run.priced(numbers)
+    total = priced.total
     steps = max((block.steps for block in run.blocks), key=lambda those: max((s.end for s in those), default=0.0))
     told = []
     for pipe in LANES:
         sites = _sites(steps, pipe)
-        cycles = run.cycles[pipe]
+        cycles = priced[pipe]
         told.append(
             {
                 "pipe": pipe,

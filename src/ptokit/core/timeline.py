@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ptokit import cost
 from ptokit.core.block import Block
-from ptokit.core.pipes import NAMES, QUEUES, S, Step, W
+from ptokit.core.pipes import NAMES, QUEUES, S, Step
 from ptokit.cost import Parameters
 
 
@@ -62,7 +62,7 @@ def schedule(block: Block, numbers: Parameters) -> None:
             step.end = clock = step.start + _duration(step, numbers)
             continue
         clock += issue if step.word in ("set", "wait", "move") else 0.0
-        own = clock if step.pipe == W else free[step.pipe]
+        own = free[step.pipe]
         step.start = max(own, clock, waits)
         step.end = free[step.pipe] = step.start + _duration(step, numbers)
 
