@@ -101,7 +101,7 @@ def no_such_keyword(function: str, given: str, known: Iterable[str]) -> PtoTypeE
 def well_called(function: Callable[Given, Back]) -> Callable[Given, Back]:
     """A misspelt keyword, a missing or a surplus operand is an error of the package, with what is near."""
     form = inspect.signature(function).parameters
-    called_name = function.__qualname__.removesuffix(".__init__")
+    called_name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
     own = [name for name in form if name != "self"]
     kinds = {one.kind for one in form.values()}
     by_place = [n for n, one in form.items() if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]

@@ -12,12 +12,12 @@ from ptokit.access.call import Access
 from ptokit.access.cells import performed
 from ptokit.access.commit import bits_of, memory_bits
 from ptokit.access.instructions import legality, perform
-from ptokit.access.plan import Array, Lanes, Machine, Plan, make_plan
+from ptokit.access.plan import Array, Lanes, Machine, Mask, Plan, make_plan
 from ptokit.access.report import Report
 from ptokit.core.block import Block, Pair
 from ptokit.core.gm import Dirty, Place
 from ptokit.core.pipes import MTE2, MTE3, Instruction, Late, S, Step, Touch, V, W
-from ptokit.core.regions import Region, scattered
+from ptokit.core.regions import UB, Region, scattered, solid
 from ptokit.core.shadow import look, provenance, words_written_by
 from ptokit.core.ub import UbTile
 from ptokit.findings import Finding, Severity
@@ -96,6 +96,7 @@ class Running:
     seed: int | None = None
     widens: bool = False
     late: frozenset[int] = frozenset()
+    filled: Mask | None = None
 
     # The moment at which the indices are read
 
@@ -114,12 +115,22 @@ class Running:
         steps = self.block.writers
         self.late = frozenset(number for number in numbers if number in steps and not steps[number].done)
 
-    def issues_rows(self) -> bool:
-        """Whether any row goes out: with Skip all of them may be dropped."""
+    def live_rows(self) -> Mask:
+        """Per row: a DMA moves it; Skip and Zero leave those out whose index is out of bounds."""
+        rows = self.call.tile.valid_rows
         if not self.call.drops:
-            return True
+            return np.ones(rows, np.bool_)
         words = self.machine.widen(np.asarray(self.call.idx.load()).ravel())
-        return bool((words < self.machine.capacity(self.call).counted).any())
+        return np.asarray(words < self.machine.capacity(self.call).counted)
+
+    def rows_region(self, rows: Mask, *, moved: bool = False) -> list[Region]:
+        """The bytes of these rows of the tile; an NZ tile is taken as a whole, be it filled or moved."""
+        tile = self.tile
+        if tile.layout != "nd" or bool(rows.all()):
+            return tile.regions() if moved else [solid(UB, tile.address, tile.end)]
+        size = tile.dtype.itemsize
+        starts = tile.address + np.flatnonzero(rows) * (tile.cols * size)
+        return [scattered(UB, starts, tile.valid_cols * size)]
 
     # The moment at which data moves
 
@@ -129,7 +140,11 @@ class Running:
             self.call = widened(self.call, self.machine)
         if not self.late:
             self.note_what_has_landed()
+        filled = self._filled_rows()
+        kept = [row.copy() for row in filled]
         done = perform(self.call, self.machine, self.told, self.seed)
+        for row, values in zip(filled, kept, strict=True):
+            row[...] = values
         self.report = done
         region = self._reached(done.moved or done.plan)
         self.table_touch.regions[:] = [region] if region.count else []
@@ -139,6 +154,21 @@ class Running:
             self._publish(region)
         else:
             self.block.spoil(self.tile)
+
+    # Rows that S fills with zeros
+
+    def fill(self) -> None:
+        """Zero: what no DMA brings."""
+        for row in self._filled_rows():
+            row[...] = 0
+
+    def _filled_rows(self) -> list[Array]:
+        """The rows of the tile that S has filled: the movement leaves them alone."""
+        tile = self.call.tile
+        if self.filled is None or tile.layout != "nd":
+            return []
+        memory = bits_of(tile.storage, tile.dtype).reshape(tile.rows, tile.cols)
+        return [memory[row, : tile.valid_cols] for row in np.flatnonzero(self.filled)]
 
     def _reached(self, runs: Plan) -> Region:
         size = self.call.table.dtype.itemsize
@@ -308,10 +338,19 @@ def _dma(running: Running, sequence: Sequence, reads: list[Touch], touches: list
     block, instruction = running.block, running.instruction
     adds = running.call.atomic is not ScatterAtomicOp.None_
     block.on(S, instruction, running.read_indices, reads, word="indices")
+    live = running.live_rows()
+    if not running.call.is_scatter and not live.all():
+        # Zero: S fills the rows that no DMA brings; NZ: the whole tile, once.
+        running.filled = ~live
+        block.on(W, instruction, running.fill, [Touch(running.rows_region(~live), True, running.tile)], word="zero")
+    if not live.any():
+        touches = []
+    elif not running.call.is_scatter:
+        touches = [running.table_touch, Touch(running.rows_region(live, moved=True), True, running.tile)]
     for source, sink in sequence.ready:
         block.handshake(instruction, source, sink)
     _step(running, sequence.moves, running.move, touches)
-    if sequence.waits_each_row and not adds and running.issues_rows():
+    if sequence.waits_each_row and not adds and live.any():
         block.handshake(instruction, sequence.moves, S)
     for source, sink in sequence.after_add if adds else ():
         block.handshake(instruction, source, sink)

@@ -30,6 +30,7 @@ from ptokit.core.pipes import (
 from ptokit.core.placement import Landlord
 from ptokit.core.regions import Region
 from ptokit.core.ub import UbTile, UnifiedBuffer
+from ptokit.errors import PtoTypeError
 from ptokit.findings import Finding, Severity
 
 SPOILT = 0xA5
@@ -358,9 +359,14 @@ class Block:
 
 
 def _events(wait: object) -> Sequence[Event]:
+    """One event or several: what instructions give back."""
     if isinstance(wait, Event):
         return (wait,)
-    return tuple(one for one in wait if isinstance(one, Event)) if isinstance(wait, Iterable) else ()
+    several = tuple(wait) if isinstance(wait, (tuple, list, set, frozenset)) else (wait,)
+    for one in several:
+        if not isinstance(one, Event):
+            raise PtoTypeError(f"wait={wait!r}: an event is wanted, or several; every instruction gives one back")
+    return several
 
 
 # The sentences

@@ -96,6 +96,7 @@ class Core(_Vector):
 
     # Tiles
 
+    @instruction
     def tile(
         self,
         dtype: object,
@@ -117,6 +118,7 @@ class Core(_Vector):
         self._place(tile, lambda: block.ub.add(tile, at, shift))
         return tile
 
+    @instruction
     def tassign(self, tile: UbTile, address: int) -> UbTile:
         """Place a tile (again): what it held stays where it was."""
         self._tile(tile, "tile")

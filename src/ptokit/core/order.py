@@ -53,6 +53,8 @@ class Order:
     waiting: dict[int, deque[Step]] = field(default_factory=lambda: {pipe: deque() for pipe in range(5)})
     passed: set[int] = field(default_factory=set)
     races: dict[tuple[object, ...], Race] = field(default_factory=dict)
+    arrived: int = 0
+    """S's writes that another pipe has heard of, and S from it: they are there for everything that S issues."""
     raced: set[tuple[int, int]] = field(default_factory=set)
     notes: dict[object, tuple[Step, Seen]] = field(default_factory=dict)
     coherence: Coherence = field(init=False)
@@ -78,7 +80,7 @@ class Order:
 
     def _known_to_s(self) -> Clock:
         s, _, v, mte2, mte3 = self.clocks[S]
-        return (s, 0, v, mte2, mte3)
+        return (s, self.arrived, v, mte2, mte3)
 
     def _release(self) -> None:
         """Steps whose wait has been answered go on."""
@@ -98,6 +100,8 @@ class Order:
         clock = self.clocks[S if pipe == W else pipe]
         if step.awaits is not None:
             _join(clock, step.awaits.clock)
+            if pipe == S and step.awaits.pipe != W:
+                self.arrived = max(self.arrived, step.awaits.clock[W])
         _join(clock, step.issued)
         if step.joins_all:
             for other in self.clocks.values():
@@ -107,9 +111,10 @@ class Order:
         if step.joins_all:
             for other in self.clocks.values():
                 _join(other, clock)
+            self.arrived = clock[W]
         step.clock = (clock[0], clock[1], clock[2], clock[3], clock[4])
         self.passed.add(id(step))
-        if "v_should_know" in step.instruction.facts:
+        if step.touches and "v_should_know" in step.instruction.facts:
             self._note(step.instruction, step)
         if step.done:
             self._look(step)

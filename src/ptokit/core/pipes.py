@@ -34,6 +34,8 @@ QUEUES = (W, V, MTE2, MTE3)
 EVENT_IDS = 8
 AHEAD = 16
 """How many steps of a pipe the adversary looks ahead for something that could run first."""
+RECENT = 32
+"""How many writes it remembers."""
 DEPTH = 8
 """How often it does so within itself."""
 
@@ -202,6 +204,21 @@ class Step:
         return self.is_wait and self.awaits is None
 
 
+def _collide(one: Step, other: Step) -> bool:
+    """Both touch the same bytes, and one of them writes."""
+    return any(
+        (a.writes or b.writes) and _may_meet(first, second)
+        for a in one.touches
+        for b in other.touches
+        for first in a.regions
+        for second in b.regions
+    )
+
+
+def _may_meet(one: Region, other: Region) -> bool:
+    return one.space == other.space and one.low < other.high and other.low < one.high
+
+
 class DeadlockError(Exception):
     """A step that can never run; `steps` is the circle, or the one wait that nothing sets."""
 
@@ -218,6 +235,7 @@ class Queues:
         self.looks_ahead = False
         """What later steps of a pipe wait for runs before an earlier step of it, where that is allowed: the load of the
         next round comes before the reader of this one, if no flag holds it back."""
+        self.landed: deque[tuple[int, Region]] = deque(maxlen=RECENT)
         self.depth = 0
 
     def add(self, step: Step) -> None:
@@ -241,6 +259,10 @@ class Queues:
         step.done = True
         if step.work is not None:
             step.work()
+        if self.looks_ahead:
+            self.landed.extend(
+                (step.number, region) for touch in step.touches if touch.writes for region in touch.regions
+            )
 
     def force(self, target: Step) -> None:
         """Run a step, and before it only what must run before it."""
@@ -257,34 +279,81 @@ class Queues:
             need = head.awaits
             if need is None or need.done:
                 if self.looks_ahead and head.work is not None:
-                    self._let_others_go_first(wanted)
+                    self._let_others_go_first(wanted, head)
+                    self._let_old_writes_land(head)
                 if not head.done:
                     self.run(head)
                 continue
             if id(need) in waiting:
                 raise DeadlockError(self._circle(stack))
-            stack.append(need)
-            waiting.add(id(need))
+            if self.looks_ahead:
+                self._let_others_go_first(wanted, self._next_work(need.pipe))
+            if not need.done:
+                stack.append(need)
+                waiting.add(id(need))
 
     def _circle(self, stack: list[Step]) -> list[Step]:
         """The waits that hold each other back."""
         heads = [self.queue[one.pipe][0] for one in stack if not one.done]
         return list({id(head): head for head in heads if head.is_wait}.values())
 
-    def _let_others_go_first(self, target: Step) -> None:
-        """What the next waits of this pipe need, before the pipe's own next step."""
-        if self.depth >= DEPTH:
+    def _let_others_go_first(self, target: Step, rival: Step | None) -> None:
+        """What the next waits of this pipe need, where it is younger than the step that comes next by rights, and both
+        want the same bytes: nothing but flags may keep them apart."""
+        if self.depth >= DEPTH or rival is None:
             return
         self.depth += 1
+        head = self.queue[target.pipe][0]
         try:
             for step in list(islice(self.queue[target.pipe], 1, AHEAD)):
-                if step.awaits is not None and not step.awaits.done:
+                need = step.awaits
+                if need is not None and not need.done and self._overtakes(need, rival):
                     with suppress(DeadlockError):
-                        self.force(step.awaits)
-                if step is target or self.queue[target.pipe][0].done:
+                        self.force(need)
+                if step is target or head.done:
                     break
         finally:
             self.depth -= 1
+
+    def _overtakes(self, need: Step, rival: Step) -> bool:
+        """On the way to it lies younger work that wants the rival's bytes, and no older one that does."""
+        younger = False
+        for step in islice(self.queue[need.pipe], AHEAD):
+            if step.touches and step is not rival and _collide(step, rival):
+                if step.number < rival.number:
+                    return False
+                younger = True
+            if step is need:
+                break
+        return younger
+
+    def _next_work(self, pipe: int) -> Step | None:
+        """The first step of a pipe that touches anything."""
+        return next((step for step in islice(self.queue[pipe], AHEAD) if step.touches), None)
+
+    def _let_old_writes_land(self, reader: Step) -> None:
+        """A write that is still under way lands on top of a newer one, just before somebody reads."""
+        read = [region for touch in reader.touches if not touch.writes for region in touch.regions]
+        if not read or self.depth >= DEPTH:
+            return
+        others = [step for pipe in QUEUES if pipe != reader.pipe for step in islice(self.queue[pipe], AHEAD)]
+        for step in others:
+            if not step.done and not reader.done and step.number < reader.number and self._buries(step, read):
+                self.depth += 1
+                with suppress(DeadlockError):
+                    self.force(step)
+                self.depth -= 1
+
+    def _buries(self, old: Step, read: list[Region]) -> bool:
+        """It writes what is about to be read, and something younger has been written there."""
+        for touch in old.touches:
+            for region in touch.regions if touch.writes else ():
+                for wanted in read:
+                    if _may_meet(region, wanted) and any(
+                        number > old.number and _may_meet(region, there) for number, there in self.landed
+                    ):
+                        return True
+        return False
 
     def force_all(self, pipes: Iterable[int] = QUEUES) -> None:
         """Run everything on these pipes."""
