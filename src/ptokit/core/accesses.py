@@ -384,13 +384,14 @@ def _key(call: Access) -> tuple[object, ...]:
         call.oob,
         call.conflict,
         call.conflict_given,
-        _tile_key(call.tile),
-        _tile_key(call.idx),
+        tile_key(call.tile),
+        tile_key(call.idx),
         (table.dtype.name, table.declared_shape, table.is_known and table.shape, table.declared_stride, table.layout),
     )
 
 
-def _tile_key(tile: Tile) -> tuple[object, ...]:
+def tile_key(tile: Tile) -> tuple[object, ...]:
+    """What the rules look at of a tile."""
     return (
         tile.dtype.name,
         tile.rows,

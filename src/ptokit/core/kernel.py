@@ -13,7 +13,7 @@ from ptokit.access.call import Access
 from ptokit.access.instructions import gather_call, scatter_call
 from ptokit.access.plan import Machine
 from ptokit.core import transfers, vector
-from ptokit.core.accesses import run_access
+from ptokit.core.accesses import run_access, tile_key
 from ptokit.core.block import Block, Event
 from ptokit.core.gm import Dirty, Place
 from ptokit.core.pipes import (
@@ -434,7 +434,7 @@ class Core(_Vector):
         for number, source in enumerate(sources):
             self._tile(source, f"source {number}")
         one = block.instruction(op.name, V, (dst, *sources), wait)
-        key = (op.name, _tile_key(dst), *(_tile_key(source) for source in sources), options)
+        key = (op.name, tile_key(dst), *(tile_key(source) for source in sources), options)
         told = block.judged(key, lambda: vector.judge_vector(op, dst, sources, options, self.target))
         if told:
             block.stop(*(replace(finding, where=one.site.where) for finding in told))
@@ -478,27 +478,10 @@ for _op in vector.OPS.values():
     setattr(Core, _op.name, _vector_method(_op))
 
 
-def _tile_key(tile: UbTile) -> tuple[object, ...]:
-    return (tile.dtype.name, tile.rows, tile.cols, tile.layout, tile.loc, tile.is_known and tile.valid)
-
-
 def _transfer_key(call: transfers.Transfer) -> tuple[object, ...]:
     tensor = call.tensor
     shape = tensor.is_known and tensor.shape
-    return (
-        call.name,
-        call.adds,
-        call.tile.dtype.name,
-        call.tile.rows,
-        call.tile.cols,
-        call.tile.layout,
-        call.tile.loc,
-        call.tile.is_known and call.tile.valid,
-        tensor.dtype.name,
-        shape,
-        tensor.declared_stride,
-        tensor.layout,
-    )
+    return (call.name, call.adds, tile_key(call.tile), tensor.dtype.name, shape, tensor.declared_stride, tensor.layout)
 
 
 def _writable(place: Place) -> None:

@@ -76,17 +76,21 @@ def event_number(given: object) -> int:
 
 @dataclass(frozen=True)
 class Site:
-    """A call in the kernel's source; its column is looked up when somebody asks."""
+    """A call in the kernel's source; its column is looked up when somebody asks.
+
+    Without code it is a place in a program that is no Python source, and its column is given.
+    """
 
     code: CodeType | None
     lasti: int
     file: str
     line: int
+    given_column: int = 0
 
     @cached_property
     def where(self) -> Where:
         """The place, with its column."""
-        column = 0
+        column = self.given_column
         if self.code is not None:
             position = next(islice(self.code.co_positions(), self.lasti // 2, None), None)
             column = (position[2] or 0) + 1 if position else 0
