@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -189,13 +190,14 @@ def test_a_wait_of_s_for_a_flag_of_a_stuck_pipe_names_the_wait_that_is_stuck() -
 
 
 def test_a_flag_that_is_set_twice_names_both_lines() -> None:
-    def kernel(k):
+    def kernel(k, waits):
         k.set_flag("V", "MTE3", 1)
         k.set_flag("V", "MTE3", 1)
-        k.wait_flag("V", "MTE3", 1)
+        for _ in range(waits):
+            k.wait_flag("V", "MTE3", 1)
 
-    for schedule, seed in SCHEDULES:
-        run = pto.launch(kernel, schedule=schedule, seed=seed)
+    for (schedule, seed), waits in itertools.product(SCHEDULES, (1, 2)):
+        run = pto.launch(kernel, waits, schedule=schedule, seed=seed)
         finding = told(run, "PTO-S004")
         first = line_of(kernel, "k.set_flag")
         assert ids(run) == ["PTO-S004"]
@@ -387,9 +389,10 @@ def test_a_barrier_of_one_pipe_orders_nothing_between_pipes(pipe: str) -> None:
 def test_an_event_orders_what_waits_for_it_and_needs_no_flag() -> None:
     def kernel(k, x, out):
         t, u = k.tile("int32", 1, 8), k.tile("int32", 1, 8)
+        summed = stored = ()
         for chunk in range(4):
-            loaded = k.tload(t, x[chunk : chunk + 1, :], wait=() if not chunk else summed)
-            summed = k.tadds(u, t, 5, wait=loaded if not chunk else (loaded, stored))
+            loaded = k.tload(t, x[chunk : chunk + 1, :], wait=summed)
+            summed = k.tadds(u, t, 5, wait=(loaded, stored) if stored else loaded)
             stored = k.tstore(out[chunk : chunk + 1, :], u, wait=[summed])
 
     for schedule, seed in SCHEDULES:
@@ -419,6 +422,35 @@ def test_only_events_can_be_waited_for(given: Any) -> None:
     error = refused(kernel, int32(8))
     assert isinstance(error, TypeError)
     assert "wait" in str(error)
+
+
+def test_order_is_handed_on_from_pipe_to_pipe() -> None:
+    """MTE2 to MTE3 by way of V; what S wrote and V has seen, S has seen too when it has waited for V."""
+
+    def by_v(k, x, out):
+        t = k.tile("int32", 1, 8)
+        k.tload(t, x)
+        pair(k, "MTE2", "V")
+        pair(k, "V", "MTE3")
+        k.tstore(out, t)
+
+    def by_v_and_s(k, x, out):
+        t = k.tile("int32", 1, 8)
+        k.texpands(t, 0)
+        pair(k, "V", "S")
+        k.set(t, 0, 0, 5)
+        pair(k, "S", "V")
+        pair(k, "V", "S")
+        k.tload(t, x)
+        pair(k, "MTE2", "MTE3")
+        k.tstore(out, t)
+
+    for kernel in (by_v, by_v_and_s):
+        for schedule, seed in SCHEDULES:
+            out = np.zeros(8, np.int32)
+            run = pto.launch(kernel, int32(8), out, schedule=schedule, seed=seed)
+            assert loud(run) == [], kernel.__name__
+            np.testing.assert_array_equal(out, int32(8))
 
 
 # Missing pairs: the adversary shows what can happen, the polite order what was meant
@@ -503,7 +535,9 @@ def result_of(kernel: Kernel, schedule: str, seed: int = 0, target: str = "a5") 
     return pto.launch(kernel, *arguments, target=target, schedule=schedule, seed=seed), arguments
 
 
-@pytest.mark.parametrize(("kernel", "first", "second", "id_", "insert"), MISSING, ids=[one[0].__name__ for one in MISSING])
+@pytest.mark.parametrize(
+    ("kernel", "first", "second", "id_", "insert"), MISSING, ids=[one[0].__name__ for one in MISSING]
+)
 def test_a_missing_pair_is_told_with_both_lines_and_shown_by_the_adversary(
     kernel: Kernel, first: str, second: str, id_: str, insert: list[Any]
 ) -> None:
@@ -600,7 +634,9 @@ def test_a_pair_missing_in_a_loop_gives_wrong_data(left_out: str, first: str, se
     run = pto.launch(rounds, x, late, left_out)
     pto.launch(rounds, x, polite, left_out, schedule="program")
     lines = [line_of(rounds, first), line_of(rounds, second)]
-    assert [lines, insert] in [[one.facts["lines"], one.facts["insert"]] for one in run.findings if one.id == "PTO-S001"]
+    assert [lines, insert] in [
+        [one.facts["lines"], one.facts["insert"]] for one in run.findings if one.id == "PTO-S001"
+    ]
     np.testing.assert_array_equal(polite, x + 100)
     assert (late != x + 100).any()
 
@@ -655,7 +691,7 @@ def test_a_right_ping_pong_is_right_in_every_order() -> None:
 def test_a_race_names_tiles_bytes_pipes_and_how_often_it_happens() -> None:
     def kernel(k, x, out):
         first = k.tile("int32", 2, 8, at=0x100)
-        for chunk in range(3):
+        for _ in range(3):
             k.tload(first, x)
             k.pipe_barrier("MTE2")
             k.tstore(out, first)
@@ -687,6 +723,63 @@ def test_only_bytes_that_meet_are_a_race() -> None:
     run = pto.launch(kernel, x, out, 64)
     assert "PTO-S001" in ids(run)
     assert {one.facts["first_byte"] for one in run.findings if one.id == "PTO-S001"} == {64}
+
+
+INTERLEAVED = {
+    "columns": ((1, 1, 1, 4, 8), (64, 64, 64, 16, 1), 8),
+    "every second element": ((1, 1, 1, 4, 8), (64, 64, 64, 16, 2), 1),
+    "outer dimensions": ((2, 1, 2, 1, 8), (32, 32, 16, 16, 1), 8),
+}
+
+
+@pytest.mark.parametrize("way", INTERLEAVED)
+def test_parts_of_a_tensor_that_lie_between_each_other_are_no_race(way: str) -> None:
+    shape, stride, step = INTERLEAVED[way]
+
+    def kernel(k, mine, others):
+        t, u = k.tile("int32", 4, 8), k.tile("int32", 4, 8)
+        k.texpands(u, 1)
+        pair(k, "V", "MTE3")
+        k.tload(t, mine)
+        k.tstore(others, u)
+
+    buffer = int32(80)
+    mine, others, same = (pto.GlobalTensor(buffer, "int32", shape, stride, base=base) for base in (0, step, 2 * step))
+    assert loud(pto.launch(kernel, mine, others)) == []
+    assert ids(pto.launch(kernel, mine, mine)) == ["PTO-S002"]
+    assert ids(pto.launch(kernel, mine, same)) == ["PTO-S002"], "the second row of one is the first of the other"
+
+
+def test_an_access_that_comes_again_is_held_against_by_its_last_time() -> None:
+    """Four loads by one line: the first and the last of one tile, and only the last is not waited for."""
+
+    def kernel(k, x):
+        tiles = [k.tile("int32", 1, 8) for _ in range(3)]
+        for number in (0, 1, 2, 0):
+            k.pipe_barrier("ALL")
+            k.tload(tiles[number], x)
+        k.tadds(tiles[1], tiles[0], 1)
+
+    finding = told(pto.launch(kernel, int32(8)), "PTO-S001")
+    assert finding.facts["lines"] == [line_of(kernel, "k.tload"), line_of(kernel, "k.tadds")]
+    assert finding.facts["bytes"] == [0, 32]
+
+
+def test_random_orders_draw_the_winner_of_a_conflict_too() -> None:
+    def kernel(k, table):
+        t, i = k.tile("int32", 8, 8), k.tile("int32", 1, 8)
+        k.tci(t, 0)
+        k.texpands(i, 0)
+        k.mscatter(table, t, i, conflict="default")
+        flush(k)
+
+    winners = set()
+    for seed in range(12):
+        table = np.full((1, 8), -1, np.int32)
+        pto.launch(kernel, table, schedule="random", seed=seed)
+        assert table[0, 0] % 8 == 0
+        winners.add(int(table[0, 0]))
+    assert len(winners) > 1
 
 
 def test_two_loads_of_one_tile_need_no_pair_and_two_readers_neither() -> None:

@@ -1,4 +1,4 @@
-"""What MSCATTER and MGATHER order themselves, per target: the table of SEMANTICS 3.1, held against the code cell by cell.
+"""What MSCATTER and MGATHER order themselves, per target: the table of SEMANTICS 3.1, cell by cell.
 
 Each cell is one kernel: everything is written and waited for, then one instruction of another pipe, then the access
 (or the access first), and nothing between them but what the instruction does itself.

@@ -640,7 +640,7 @@ def test_a_tile_so_far_out_that_nothing_is_there_ends_the_block() -> None:
 )
 def test_a_mistake_in_a_tile_is_an_error_that_quotes_it(make: Any, kind: type, words: list[str]) -> None:
     with pytest.raises(pto.PtoError) as caught:
-        pto.launch(lambda k: make(k))
+        pto.launch(make)
     assert isinstance(caught.value, kind)
     for word in words:
         assert word in str(caught.value)

@@ -118,7 +118,8 @@ def well_called(function: Callable[Given, Back]) -> Callable[Given, Back]:
             places = [name for name in by_place if name != "self"]
             given = len(args) - (len(by_place) - len(places))
             lack = f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} missing; " if missing else ""
-            raise PtoTypeError(f"{called_name} takes {listed(places)}, once each; {lack}{given} were given by place")
+            takes = f"{listed(places)}, once each" if places else "no operands"
+            raise PtoTypeError(f"{called_name} takes {takes}; {lack}{given} were given by place")
         return function(*args, **kwargs)
 
     return called

@@ -19,8 +19,9 @@ from ptokit.access.plan import Array
 from ptokit.core.listeners import Heard, listening
 from ptokit.core.pipes import NAMES, Step
 from ptokit.core.run import Run
+from ptokit.core.timeline import is_issued
 from ptokit.core.trace import LANES
-from ptokit.cost import Parameters
+from ptokit.cost import Parameters, issue, parameters
 from ptokit.errors import PtoError, PtoIndexError, PtoValueError
 from ptokit.tensors import GlobalTensor
 
@@ -217,17 +218,26 @@ def cycles_table(run: Run, numbers: Parameters | None = None) -> list[dict[str, 
     told = []
     for pipe in LANES:
         sites = _sites(steps, pipe)
+        if pipe == "S":
+            sites += _issue(steps, numbers or parameters(run.target))
+            sites.sort(key=lambda site: -site["cycles"])
         cycles = priced[pipe]
         told.append(
             {
                 "pipe": pipe,
-                "instructions": sum(site["count"] for site in sites),
+                "instructions": sum(site["count"] for site in sites if site["where"]),
                 "cycles": cycles,
                 "share": cycles / total if total else 0.0,
                 "sites": sites,
             }
         )
     return told
+
+
+def _issue(steps: Sequence[Step], numbers: Parameters) -> list[dict[str, Any]]:
+    """What S spends on handing instructions to the other pipes."""
+    count = sum(is_issued(step) for step in steps)
+    return [{"where": "", "name": "issue", "cycles": count * issue(numbers), "count": count}] if count else []
 
 
 def _sites(steps: Sequence[Step], pipe: str) -> list[dict[str, Any]]:

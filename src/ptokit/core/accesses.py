@@ -18,10 +18,10 @@ from ptokit.core.block import Block, Pair
 from ptokit.core.gm import Dirty, Place
 from ptokit.core.pipes import MTE2, MTE3, Instruction, Late, S, Step, Touch, V, W
 from ptokit.core.regions import UB, Region, scattered, solid
-from ptokit.core.shadow import look, provenance, words_written_by
-from ptokit.core.ub import UbTile
+from ptokit.core.shadow import provenance, words_written_by
+from ptokit.core.ub import UbTile, touch
 from ptokit.findings import Finding, Severity
-from ptokit.policies import ScatterAtomicOp
+from ptokit.policies import ScatterAtomicOp, word
 from ptokit.tensors import Tile
 
 
@@ -97,6 +97,8 @@ class Running:
     widens: bool = False
     late: frozenset[int] = frozenset()
     filled: Mask | None = None
+    span: tuple[int, int] = (0, 0)
+    """Where the tile lay when the call was issued."""
 
     # The moment at which the indices are read
 
@@ -153,7 +155,7 @@ class Running:
         if self.call.is_scatter:
             self._publish(region)
         else:
-            self.block.spoil(self.tile)
+            self.block.spoil(*self.span)
 
     # Rows that S fills with zeros
 
@@ -270,9 +272,6 @@ def run_access(
         block.stop(_hang(block, instruction))
     rows, cols = call.tile.valid
     block.spend(instruction, rows * cols * call.tile.dtype.itemsize)
-    look(block, instruction, idx, as_index=True)
-    if call.is_scatter:
-        look(block, instruction, tile)
     running = Running(
         block=block,
         machine=machine,
@@ -286,16 +285,17 @@ def run_access(
         words=words_written_by(block, idx) if block.checks.indices and block.target != "cpu" else None,
         seed=block.random_seed(),
         widens=widens,
+        span=(tile.address, tile.end),
     )
     _issue(running, sequence)
 
 
 def _issue(running: Running, sequence: Sequence) -> None:
     block, instruction, call = running.block, running.instruction, running.call
-    ub_write = Touch(running.tile.regions(), True, running.tile)
-    reads = [Touch(running.idx.regions(), False, running.idx)]
+    ub_write = touch(running.tile, writes=True)
+    reads = [touch(running.idx, writes=False, as_index=True)]
     if call.is_scatter:
-        data, written = [Touch(running.tile.regions(), False, running.tile)], [running.table_touch]
+        data, written = [touch(running.tile, writes=False)], [running.table_touch]
     else:
         data, written = [running.table_touch], [ub_write]
     _note_a5(block, instruction, sequence, reads + ([data[0]] if call.is_scatter else []))
@@ -342,11 +342,17 @@ def _dma(running: Running, sequence: Sequence, reads: list[Touch], touches: list
     if not running.call.is_scatter and not live.all():
         # Zero: S fills the rows that no DMA brings; NZ: the whole tile, once.
         running.filled = ~live
-        block.on(W, instruction, running.fill, [Touch(running.rows_region(~live), True, running.tile)], word="zero")
+        block.on(
+            W,
+            instruction,
+            running.fill,
+            [touch(running.tile, writes=True, regions=running.rows_region(~live))],
+            word="zero",
+        )
     if not live.any():
         touches = []
     elif not running.call.is_scatter:
-        touches = [running.table_touch, Touch(running.rows_region(live, moved=True), True, running.tile)]
+        touches = [running.table_touch, touch(running.tile, writes=True, regions=running.rows_region(live, moved=True))]
     for source, sink in sequence.ready:
         block.handshake(instruction, source, sink)
     _step(running, sequence.moves, running.move, touches)
@@ -365,7 +371,8 @@ def _table_touch(call: Access, place: Place, sequence: Sequence, target: str) ->
             atomic = {S: "scalar", V: "simt"}.get(sequence.moves, "dma")
             if target == "a5":
                 atomic = "simt"
-    return Touch([], call.is_scatter, call.table, atomic, kind=kind)
+    op = word(call.atomic) if atomic else ""
+    return Touch([], call.is_scatter, call.table, atomic, op, kind=kind)
 
 
 def _note_a5(block: Block, instruction: Instruction, sequence: Sequence, operands: list[Touch]) -> None:

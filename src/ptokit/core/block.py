@@ -30,7 +30,7 @@ from ptokit.core.pipes import (
 from ptokit.core.placement import Landlord
 from ptokit.core.regions import Region
 from ptokit.core.ub import UbTile, UnifiedBuffer
-from ptokit.errors import PtoTypeError
+from ptokit.errors import PtoTypeError, PtoValueError
 from ptokit.findings import Finding, Severity
 
 SPOILT = 0xA5
@@ -44,19 +44,23 @@ class BlockStopped(BaseException):
     """The block goes no further: an illegal instruction, a deadlock, a limit. What to say stands in its findings."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Event:
     """What an instruction gives back: a later one can wait for it."""
 
     step: Step | None
     pipe: int
+    block: Block
+
+    def __repr__(self) -> str:
+        return f"<event on {NAMES[self.pipe]} of block {self.block.number}>"
 
 
 @dataclass
 class Flags:
     """Sets that no wait has taken yet, and waits that no set has answered."""
 
-    sets: dict[Flag, Step] = field(default_factory=dict)
+    sets: dict[Flag, list[Step]] = field(default_factory=dict)
     waits: dict[Flag, list[Step]] = field(default_factory=dict)
     used: set[Flag] = field(default_factory=set)
 
@@ -84,6 +88,7 @@ class Block:
     tail: dict[int, Step] = field(default_factory=dict)
     joined: dict[Pair, Step] = field(default_factory=dict)
     stopped: bool = False
+    ended: bool = False
     writers: dict[int, Step] = field(default_factory=dict)
     """Per instruction that writes a tile: the step that does it."""
     landlord: Landlord | None = None
@@ -114,6 +119,10 @@ class Block:
 
     def instruction(self, name: str, pipe: int, operands: tuple[object, ...] = (), wait: object = ()) -> Instruction:
         """A new instruction, and what it has to wait for."""
+        if self.stopped:
+            raise BlockStopped  # the kernel has caught what ended it, and goes on
+        if self.ended:
+            raise PtoValueError(f"{name}: the launch of this core has ended")
         one = Instruction(len(self.instructions), name, pipe if self.has_pipes else S, self.sites.here(), operands)
         self.instructions.append(one)
         self._within(self.meter.count(one))
@@ -213,12 +222,15 @@ class Block:
 
     def await_event(self, instruction: Instruction, event: Event) -> None:
         """`wait=`: the instruction's pipe waits for the pipe of the event."""
+        if event.block is not self:
+            raise PtoValueError(f"wait={event!r}: it belongs to another core or launch; nothing orders cores")
         if event.step is not None and event.pipe != instruction.pipe and self.has_pipes:
+            instruction.facts.setdefault("waits", []).append(event)
             self.wait_for(instruction, instruction.pipe, event.step, "sync")
 
     def event(self, instruction: Instruction) -> Event:
         """What the instruction gives back."""
-        return Event(self.tail.get(W if instruction.pipe == S else instruction.pipe), instruction.pipe)
+        return Event(self.tail.get(W if instruction.pipe == S else instruction.pipe), instruction.pipe, self)
 
     def force(self, step: Step) -> None:
         """S waits until this step has run."""
@@ -248,10 +260,10 @@ class Block:
         self.writers[instruction.number] = instruction.facts["mover"]
         self.ub.wrote_bytes(tile, region, instruction)
 
-    def spoil(self, tile: UbTile) -> None:
+    def spoil(self, low: int, high: int) -> None:
         """What lies past the memory that the program has is not kept (the adversary's schedule only)."""
-        if self.overflow is not None and tile.end > self.overflow:
-            self.ub.bytes[max(tile.address, self.overflow) : tile.end] = SPOILT
+        if self.overflow is not None and high > self.overflow:
+            self.ub.bytes[max(low, self.overflow) : high] = SPOILT
 
     def judged(self, key: tuple[object, ...], judge: Callable[[], list[Finding]]) -> list[Finding]:
         """Findings that depend on nothing but the key, judged once."""
@@ -273,9 +285,8 @@ class Block:
             return
         self.flags.used.add(flag)
         held = self.flags.sets.get(flag)
-        if held is not None:
-            self.tell(twice(self, instruction, held, flag))
-            return
+        if held:
+            self.tell(twice(self, instruction, held[-1], flag))
         step = self.on(W if source == S else source, instruction, word="set", cost=("flag",))
         step.flag = flag
         waiting = self.flags.waits.get(flag)
@@ -283,14 +294,15 @@ class Block:
             waiting.pop(0).awaits = step
             self.schedule.issued(self.queues, step)
         else:
-            self.flags.sets[flag] = step
+            self.flags.sets.setdefault(flag, []).append(step)
 
     def wait_flag(self, instruction: Instruction, flag: Flag) -> None:
         """`wait_flag`: the sink pipe goes no further until the flag has been set."""
         if not self.has_pipes or not self._exists(instruction, flag):
             return
         self.flags.used.add(flag)
-        found = self.flags.sets.pop(flag, None)
+        held = self.flags.sets.get(flag)
+        found = held.pop(0) if held else None
         step = self.wait_for(instruction, flag[1], found, "wait", flag)
         step.cost = ("flag",)
         if found is None:
@@ -305,8 +317,8 @@ class Block:
     def reserve(self, instruction: Instruction, flag: Flag) -> None:
         """An instruction's own handshake: the caller must not hold that flag across the call."""
         held = self.flags.sets.get(flag)
-        if held is not None:
-            self.tell(held_across(self, instruction, held, flag))
+        if held:
+            self.tell(held_across(self, instruction, held[-1], flag))
 
     def barrier(self, instruction: Instruction, pipe: int) -> None:
         """`pipe_barrier`: of one pipe, which is in order anyway, or of all."""
@@ -338,6 +350,7 @@ class Block:
     def finish(self) -> None:
         """The kernel has returned, or was stopped: what is under way lands, what is left over is told."""
         self.schedule.drain(self.queues)
+        self.ended = True
         if self.stopped:
             return
         told: set[str] = set()
@@ -353,9 +366,10 @@ class Block:
                     told.add(finding.message)
                     self.tell(finding)
         told_flags = {finding.facts.get("left_set") for finding in self.findings}
-        for flag, step in self.flags.sets.items():
-            if flag_name(flag) not in told_flags:
-                self.tell(left_set(self, step, flag))
+        told_flags |= {finding.facts["flag"] for finding in self.findings if finding.id == "PTO-S004"}
+        for flag, held in self.flags.sets.items():
+            if held and flag_name(flag) not in told_flags:
+                self.tell(left_set(self, held[-1], flag))
 
 
 def _events(wait: object) -> Sequence[Event]:
@@ -488,7 +502,7 @@ def instruction_of(step: Step) -> str:
 
 def _mistaken(block: Block, flag: Flag) -> tuple[Flag, Step] | None:
     """A flag that is set, that nobody waits for, and that shares the pair or the id with this one."""
-    left = list(block.flags.sets.items())
+    left = [(f, held[-1]) for f, held in block.flags.sets.items() if held]
     same_pair = [one for one in left if one[0][:2] == flag[:2]]
     same_source = [one for one in left if one[0][0] == flag[0] and one[0][2] == flag[2]]
     near = same_pair or same_source

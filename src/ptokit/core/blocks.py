@@ -11,6 +11,7 @@ from ptokit.access.plan import Array, Lanes
 from ptokit.core.block import Block
 from ptokit.core.pipes import Instruction, Touch
 from ptokit.findings import Finding, Severity
+from ptokit.tensors import GlobalTensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +29,40 @@ def between_blocks(target: str, cores: list[Block]) -> list[Finding]:
     """Pairs of accesses of different blocks, one a write and not both atomic, that meet."""
     told: dict[tuple[object, ...], Finding] = {}
     for accesses in _by_buffer(cores).values():
+        for note in _sums(target, accesses):
+            told.setdefault((note.id, note.where), note)
         for one, other, byte in _collisions(accesses):
             finding = _finding(target, one, other, byte)
             key = (finding.id, *sorted((id(one.instruction.site), id(other.instruction.site))))
             told.setdefault(key, finding)
     return list(told.values())
+
+
+def _sums(target: str, accesses: list[Shared]) -> Iterator[Finding]:
+    """Floats that several blocks add to one element: rounded, the sum depends on which block came first."""
+    groups: dict[int, list[Shared]] = {}
+    for one in accesses:
+        tensor = one.touch.what
+        if one.touch.op == "add" and isinstance(tensor, GlobalTensor) and tensor.dtype.is_float:
+            groups.setdefault(id(one.instruction.site), []).append(one)
+    for members in groups.values():
+        hit = _meeting(members, members)
+        if hit is not None:
+            yield _order_of_blocks(target, *hit)
+
+
+def _order_of_blocks(target: str, one: Shared, other: Shared, byte: int) -> Finding:
+    what = other.instruction
+    return Finding(
+        "PTO-C005",
+        Severity.NOTE,
+        target,
+        f"blocks {one.block} and {other.block} add floats to byte {byte} of {other.touch.what!r} with {what.name}: "
+        "nothing orders blocks, so where a sum is rounded it may differ from run to run.",
+        {"blocks": sorted((one.block, other.block)), "first_byte": byte, "line": what.site.line},
+        what.site.where,
+        "Nothing where the sums are exact; else let one block add up, or add integers.",
+    )
 
 
 def _by_buffer(cores: list[Block]) -> dict[int, list[Shared]]:
@@ -53,58 +83,70 @@ def _kind(touch: Touch) -> str:
     return touch.atomic if touch.writes and touch.atomic else "write" if touch.writes else "read"
 
 
-def _may_meet(one: str, other: str) -> bool:
-    """Two reads, or two atomics of the hardware; a scalar read-modify-write is none."""
-    if one == other == "read":
-        return True
-    return {one, other} <= {"dma", "simt"}
+def _may_meet(one: Touch, other: Touch) -> bool:
+    """Two reads, or two atomics of the hardware that do the same; a scalar read-modify-write is none."""
+    kinds = {_kind(one), _kind(other)}
+    return kinds == {"read"} or (kinds <= {"dma", "simt"} and one.op == other.op)
 
 
 def _collisions(accesses: list[Shared]) -> Iterator[tuple[Shared, Shared, int]]:
     """Accesses by kind and place in the source: every two groups that may not meet are held against each other."""
-    groups: dict[tuple[str, int], list[Shared]] = {}
+    groups: dict[tuple[str, str, int], list[Shared]] = {}
     for one in accesses:
-        groups.setdefault((_kind(one.touch), id(one.instruction.site)), []).append(one)
-    kinds = list(groups.items())
-    for number, (key, members) in enumerate(kinds):
-        for other_key, others in kinds[number:]:
-            if _may_meet(key[0], other_key[0]):
+        groups.setdefault((_kind(one.touch), one.touch.op, id(one.instruction.site)), []).append(one)
+    kinds = list(groups.values())
+    for number, members in enumerate(kinds):
+        for others in kinds[number:]:
+            if _may_meet(members[0].touch, others[0].touch):
                 continue
             hit = _meeting(members, others)
             if hit is not None:
                 yield hit
 
 
+@dataclass
+class Reach:
+    """How far the intervals of a group have reached: the farthest, and the farthest of any other block."""
+
+    end: int = -1
+    who: int = -1
+    block: int = -1
+    next_end: int = -1
+    next_who: int = -1
+
+    def of_others(self, block: int) -> tuple[int, int]:
+        """The farthest end of a block other than this one, and whose it is."""
+        return (self.end, self.who) if self.block != block else (self.next_end, self.next_who)
+
+    def add(self, end: int, who: int, block: int) -> None:
+        """One more interval."""
+        if block == self.block:
+            if end > self.end:
+                self.end, self.who = end, who
+        elif end > self.end:
+            self.next_end, self.next_who = self.end, self.who
+            self.end, self.who, self.block = end, who, block
+        elif end > self.next_end:
+            self.next_end, self.next_who = end, who
+
+
 def _meeting(members: list[Shared], others: list[Shared]) -> tuple[Shared, Shared, int] | None:
-    """The first two accesses of different blocks that touch one byte."""
-    low, high, block, who = _intervals([*members, *others])
+    """The first two accesses of different blocks, one of each group, that touch one byte."""
+    same = members is others
+    every = members if same else [*members, *others]
+    low, high, block, who = _intervals(every)
     order = np.lexsort((high, low))
     low, high, block, who = low[order], high[order], block[order], who[order]
-    # The farthest end so far, and the farthest of any other block: a block of two suffices to find some pair.
-    best_end, best_who, second_end, second_who = -1, -1, -1, -1
     if not _any_overlap(low, high):
         return None
-    every = [*members, *others]
-    mine = len(members)
-    for at in range(len(low)):
-        for end, candidate in ((best_end, best_who), (second_end, second_who)):
-            if (
-                end > low[at]
-                and every[candidate].block != block[at]
-                and _crosses(candidate, int(who[at]), mine, members is others)
-            ):
-                return every[candidate], every[int(who[at])], int(low[at])
-        if high[at] > best_end:
-            if best_who >= 0 and every[best_who].block != block[at]:
-                second_end, second_who = best_end, best_who
-            best_end, best_who = int(high[at]), int(who[at])
-        elif high[at] > second_end and (best_who < 0 or every[best_who].block != block[at]):
-            second_end, second_who = int(high[at]), int(who[at])
+    reach = (Reach(), Reach())
+    for begin, end, core, one in zip(low.tolist(), high.tolist(), block.tolist(), who.tolist(), strict=True):
+        group = 0 if same or one < len(members) else 1
+        farthest, candidate = reach[group if same else 1 - group].of_others(core)
+        if farthest > begin:
+            return every[candidate], every[one], begin
+        reach[group].add(end, one, core)
     return None
-
-
-def _crosses(one: int, other: int, mine: int, same_group: bool) -> bool:
-    return same_group or (one < mine) != (other < mine)
 
 
 def _any_overlap(low: Array, high: Array) -> bool:
@@ -121,7 +163,7 @@ def _intervals(every: list[Shared]) -> tuple[Array, Array, Array, Array]:
 
 def _finding(target: str, one: Shared, other: Shared, byte: int) -> Finding:
     kinds = {_kind(one.touch), _kind(other.touch)}
-    scalar = "scalar" in kinds and not kinds & {"read", "write"}
+    scalar = "scalar" in kinds and not kinds & {"read", "write"} and one.touch.op == other.touch.op
     facts = {
         "blocks": sorted((one.block, other.block)),
         "lines": sorted((one.instruction.site.line, other.instruction.site.line)),
@@ -150,5 +192,5 @@ def _finding(target: str, one: Shared, other: Shared, byte: int) -> Finding:
         f"byte {byte} of {other.touch.what!r}: {first}, and {second}; nothing orders blocks.",
         facts,
         other.instruction.site.where,
-        "Give each block its own part, or use an atomic on both sides.",
+        "Give each block its own part, or use the same atomic on both sides.",
     )

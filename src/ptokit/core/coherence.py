@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ptokit.core.block import Block
-from ptokit.core.pipes import MTE2, NAMES, Instruction, Step, Touch, W
+from ptokit.core.pipes import MTE2, MTE3, NAMES, Instruction, Step, Touch, W
 from ptokit.core.regions import Region, meet
 from ptokit.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from ptokit.core.order import Seen
 
-PAIR = 'k.set_flag("S", "MTE2", 0); k.wait_flag("S", "MTE2", 0)'
+PAIR = 'k.set_flag("S", "{pipe}", 0); k.wait_flag("S", "{pipe}", 0)'
 FLUSH = 'k.pipe_barrier("ALL"); k.dcci(); k.dsb()'
 
 
@@ -26,6 +26,11 @@ class Store:
     region: Region
     cleaned: Instruction | None = None  # a dcci that is ordered after it
     flushed: int = 0  # S's write that completed the flush
+
+
+def _looks_past_the_cache(step: Step, touch: Touch) -> bool:
+    """A DMA that reads: a load, or a store that adds to what is there."""
+    return (step.pipe == MTE2 and not touch.writes) or (step.pipe == MTE3 and touch.atomic == "dma")
 
 
 @dataclass
@@ -61,7 +66,7 @@ class Coherence:
         """An access of global memory."""
         if touch.writes and touch.kind:
             self.stores.setdefault(region.space, []).append(Store(step, touch, region))
-        elif step.pipe == MTE2 and not touch.writes and self.block.target == "a5":
+        elif self.block.target == "a5" and _looks_past_the_cache(step, touch):
             for store in (*self.stores.get(region.space, ()), *self.done.get(region.space, ())):
                 heard = store.flushed and step.clock[W] >= store.flushed
                 if not heard and meet(store.region, region) is not None:
@@ -70,18 +75,13 @@ class Coherence:
 
     def explains(self, early: Seen, late: Seen) -> bool:
         """A load of what stands in the cache is told as that, not as a race."""
-        return (
-            self.block.target == "a5"
-            and self.block.checks.coherence
-            and bool(early.touch.kind)
-            and early.touch.writes
-            and late.step.pipe == MTE2
-            and not late.touch.writes
-        )
+        return (early.step.instruction.site, late.step.instruction.site) in self.early
 
     def findings(self) -> list[Finding]:
         """Loads that came too early, and stores that nobody flushed."""
         told = [self._too_early(*one) for one in self.early.values()]
+        if self.block.stopped:
+            return told  # it never came as far as its flush
         kept: dict[tuple[str, object], tuple[Finding, int]] = {}
         for store in self._open():
             if store.region.space not in self.block.read_back:
@@ -148,9 +148,8 @@ class Coherence:
 
     def _too_early(self, store: Store, step: Step, flushed: bool) -> Finding:
         writer, reader = store.step.instruction, step.instruction
-        missing = (
-            "no S->MTE2 pair follows the flush" if flushed else "neither a flush nor an S->MTE2 pair lies between them"
-        )
+        pipe = NAMES[step.pipe]
+        missing = f"no S->{pipe} pair follows the flush" if flushed else "no flush has pushed it out before"
         return Finding(
             "PTO-H004",
             Severity.ERROR,
@@ -159,7 +158,7 @@ class Coherence:
             f"look there, and {missing}.",
             {"block": self.block.number, "lines": [writer.site.line, reader.site.line], "flushed": flushed},
             reader.site.where,
-            f"Insert {PAIR} after the flush, before {reader.site}."
+            f"Insert {PAIR.format(pipe=pipe)} after the flush, before {reader.site}."
             if flushed
-            else f"Insert {FLUSH}; {PAIR} before {reader.site}.",
+            else f"Insert {FLUSH}; {PAIR.format(pipe=pipe)} before {reader.site}.",
         )

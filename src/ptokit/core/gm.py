@@ -35,7 +35,6 @@ class Buffer:
     low: int  # address of the host's first byte
     host: Array
     device: Array
-    writable: bool
     dirty: list[Dirty] = field(default_factory=list)
 
     @property
@@ -116,11 +115,13 @@ class GlobalMemory:
         self._places: dict[int, Place] = {}
 
     def _buffer(self, low: int, high: int, parts: list[Array]) -> Buffer:
-        host = np.concatenate([np.zeros(0, np.uint8)])
+        host = np.zeros(0, np.uint8)
         if high > low:
-            widest = max(parts, key=lambda part: part.nbytes)
+            widest = max(parts, key=lambda part: (part.nbytes, part.flags.writeable))
             host = widest.view(np.uint8) if widest.nbytes == high - low else _span(low, high, parts)
-        return Buffer(len(self.buffers), low, host, host.copy(), all(part.flags.writeable for part in parts))
+        if any(part.flags.writeable for part in parts) and not host.flags.writeable:
+            host = _span(low, high, [part for part in parts if part.flags.writeable])
+        return Buffer(len(self.buffers), low, host, host.copy())
 
     def place(self, tensor: GlobalTensor) -> Place:
         """Where a tensor lies, be it on the device or (from outside of the kernel) on the host."""
@@ -150,6 +151,7 @@ class GlobalMemory:
 def _twin(tensor: GlobalTensor, buffer: Buffer, offset: int) -> GlobalTensor:
     """The same view on the device's memory."""
     memory = buffer.device[offset : offset + tensor.memory.nbytes].view(tensor.dtype.numpy)
+    memory.flags.writeable = tensor.memory.flags.writeable
     shape = tensor.buffer.shape if isinstance(tensor.buffer, np.ndarray) else memory.shape
     return GlobalTensor(
         memory.reshape(shape),
@@ -164,7 +166,7 @@ def _twin(tensor: GlobalTensor, buffer: Buffer, offset: int) -> GlobalTensor:
 
 def _nothing() -> Buffer:
     empty = np.zeros(0, np.uint8)
-    return Buffer(0, 0, empty, empty, True)
+    return Buffer(0, 0, empty, empty)
 
 
 def _groups(parts: list[Array]) -> list[tuple[int, int, list[Array]]]:

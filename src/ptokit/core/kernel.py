@@ -31,8 +31,7 @@ from ptokit.core.pipes import (
     pipe_named,
 )
 from ptokit.core.regions import Region, solid
-from ptokit.core.shadow import look
-from ptokit.core.ub import NoRoomError, UbTile, address_of
+from ptokit.core.ub import NoRoomError, UbTile, address_of, touch
 from ptokit.dtypes import convert
 from ptokit.errors import PtoAttributeError, PtoIndexError, PtoTypeError, PtoValueError, a_kind, nearest, well_called
 from ptokit.findings import Finding, Severity
@@ -88,7 +87,7 @@ class Core(_Vector):
         self.target = block.target
 
     def __getattr__(self, name: str) -> Any:
-        known = [one for one in dir(type(self)) if not one.startswith("_")]
+        known = ["block_idx", "block_num", "target", *(one for one in dir(type(self)) if not one.startswith("_"))]
         raise PtoAttributeError(f"a core has no instruction {name!r}.{nearest(name, known)}")
 
     def __repr__(self) -> str:
@@ -123,7 +122,6 @@ class Core(_Vector):
         """Place a tile (again): what it held stays where it was."""
         self._tile(tile, "tile")
         at = address_of(address)
-        tile.first_write = -1
         self._place(tile, lambda: self._block.ub.place(tile, at, manual=True))
         return tile
 
@@ -154,14 +152,15 @@ class Core(_Vector):
             return block.event(one)
         # A DMA does not look into the data cache of a5.
         there = place.on_host if self.target == "a5" else place.on_device
-        frozen = tile.frozen()
+        frozen, low, high = tile.frozen(), tile.address, tile.end
+        one.facts["frozen"] = (frozen,)
 
         def work() -> None:
             transfers.load(frozen, there)
-            block.spoil(tile)
+            block.spoil(low, high)
 
         block.spend(one, place.region.nbytes)
-        touches = [Touch([place.region], False, place.tensor), Touch(tile.regions(), True, tile)]
+        touches = [Touch([place.region], False, place.tensor), touch(tile, writes=True)]
         block.mover(MTE2, one, work, touches, ("load", *place.bursts))
         block.wrote(one, tile)
         return block.event(one)
@@ -178,12 +177,14 @@ class Core(_Vector):
         self._legal(one, transfers.Transfer("tstore", tile, place.tensor, adds, self.target))
         if not place.region.nbytes:
             return block.event(one)
-        look(block, one, tile)
-        frozen, views = tile.frozen(), (place.on_host, place.on_device)
+        # What the DMA unit adds to is what it sees: on a5 that is not what stands in the data cache.
+        views = (place.on_host, place.on_device) if self.target == "a5" else (place.on_device, place.on_host)
+        frozen = tile.frozen()
+        one.facts |= {"frozen": (frozen,), "adds": adds}
         block.spend(one, place.region.nbytes)
         touches = [
-            Touch(tile.regions(), False, tile),
-            Touch([place.region], True, place.tensor, "dma" if adds else ""),
+            touch(tile, writes=False),
+            Touch([place.region], True, place.tensor, "dma" if adds else "", "add" if adds else ""),
         ]
         block.mover(MTE3, one, lambda: transfers.store(frozen, views, adds=adds), touches, ("store", *place.bursts))
         return block.event(one)
@@ -229,6 +230,7 @@ class Core(_Vector):
         block = self._block
         one = block.instruction(name, V, (place.tensor, tile, idx), wait)
         call = replace(call, tile=tile.frozen(), idx=idx.frozen())
+        one.facts |= {"frozen": (call.tile, call.idx), "call": call}
         run_access(block, self._machine, one, call, tile, idx, place)
         return block.event(one)
 
@@ -317,10 +319,16 @@ class Core(_Vector):
         block = self._block
         at, region = self._element(tile, row, col)
         one = block.instruction("get", S, (tile,))
-        look(block, one, tile, part=region)
         block.sees_own_writes()
         found: list[Any] = []
-        block.on(S, one, lambda: found.append(tile.storage[at]), [Touch([region], False, tile)], "get", ("scalar", 1))
+        block.on(
+            S,
+            one,
+            lambda: found.append(tile.storage[at]),
+            [touch(tile, writes=False, regions=[region])],
+            "get",
+            ("scalar", 1),
+        )
         return found[0].item() if found[0].dtype.kind in "iu" else float(found[0])
 
     @instruction
@@ -332,11 +340,13 @@ class Core(_Vector):
         stored = convert([value], tile.dtype)[0]
         one = block.instruction("set", S, (tile,))
 
-        def work() -> None:
-            tile.storage[at] = stored
-            block.spoil(tile)
+        storage, low, high = tile.storage, tile.address, tile.end
 
-        block.mover(W, one, work, [Touch([region], True, tile)], ("scalar", 1))
+        def work() -> None:
+            storage[at] = stored
+            block.spoil(low, high)
+
+        block.mover(W, one, work, [touch(tile, writes=True, regions=[region])], ("scalar", 1))
         block.wrote_bytes(one, tile, region)
         return block.event(one)
 
@@ -358,10 +368,12 @@ class Core(_Vector):
         at, region = self._scalar_place(place, offset)
         block = self._block
         one = block.instruction("load_scalar", S, (tensor,))
+        one.facts["offset"] = offset
         block.sees_own_writes()
         found: list[Any] = []
-        touch = Touch([region], False, tensor)
-        block.on(S, one, lambda: found.append(tensor.memory[at]), [touch], "get", ("scalar", 1))
+        block.on(
+            S, one, lambda: found.append(tensor.memory[at]), [Touch([region], False, tensor)], "get", ("scalar", 1)
+        )
         return found[0].item() if found[0].dtype.kind in "iu" else float(found[0])
 
     @instruction
@@ -374,6 +386,7 @@ class Core(_Vector):
         stored = convert([value], tensor.dtype)[0]
         block = self._block
         one = block.instruction("store_scalar", S, (tensor,))
+        one.facts |= {"offset": offset, "value": stored}
         steps: list[Step] = []
 
         def work() -> None:
@@ -383,8 +396,8 @@ class Core(_Vector):
             else:
                 place.buffer.dirty.append(Dirty(steps[0], region, block.number))
 
-        touch = Touch([region], True, tensor, kind="" if self.target == "cpu" else "scalar")
-        steps.append(block.prepare(W if block.has_pipes else S, one, work, [touch]))
+        stored_there = Touch([region], True, tensor, kind="" if self.target == "cpu" else "scalar")
+        steps.append(block.prepare(W if block.has_pipes else S, one, work, [stored_there]))
         steps[0].cost = ("scalar", 1)
         block.send(steps[0])
         return block.event(one)
@@ -438,19 +451,18 @@ class Core(_Vector):
         told = block.judged(key, lambda: vector.judge_vector(op, dst, sources, options, self.target))
         if told:
             block.stop(*(replace(finding, where=one.site.where) for finding in told))
-        for source in sources:
-            look(block, one, source)
         frozen, inputs = dst.frozen(), [source.frozen() for source in sources]
-        wanted = vector.Wanted.of(frozen)
+        one.facts |= {"frozen": (frozen, *inputs), "options": options}
+        wanted, low, high = vector.Wanted.of(frozen), dst.address, dst.end
 
         def work() -> None:
             values = [transfers.take(tile).view(tile.dtype.numpy) for tile in inputs]
             out = op.compute(wanted, options, *values)
             transfers.put(frozen, out.view(frozen.dtype.bits))
-            block.spoil(dst)
+            block.spoil(low, high)
 
-        touches = [Touch(source.regions(), False, source) for source in sources]
-        touches.append(Touch(dst.regions(), True, dst))
+        touches = [touch(source, writes=False) for source in sources]
+        touches.append(touch(dst, writes=True))
         rows, cols = (sources[0] if sources else dst).valid
         block.mover(V, one, work, touches, ("vector", op.name, rows * cols, dst.dtype.itemsize))
         block.wrote(one, dst)
@@ -485,7 +497,7 @@ def _transfer_key(call: transfers.Transfer) -> tuple[object, ...]:
 
 
 def _writable(place: Place) -> None:
-    if not place.buffer.writable:
+    if not place.tensor.memory.flags.writeable:
         raise PtoValueError(f"the memory of {place.tensor!r} is read-only: pass a writable array to launch(...)")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ptokit.core.blocks import between_blocks
 from ptokit.core.checks import Checks
 from ptokit.core.gm import GlobalMemory
 from ptokit.core.kernel import Core
-from ptokit.core.limits import Meter, TimeUp, limit, watched
+from ptokit.core.limits import Meter, TimeUp, Watched, limit
 from ptokit.core.listeners import announce
 from ptokit.core.mutation import Applied, Mutation
 from ptokit.core.order import Order
@@ -80,6 +81,7 @@ def launch(
     start = _within(seed, "seed", 0, 1 << 62)
     if not callable(kernel):
         raise PtoTypeError(f"kernel is {a_kind(kernel)}; a function of a core and its tensors is wanted")
+    _takes(kernel, len(tensors))
     making = Checks.read(checks)
     limits = (
         limit(max_instructions, "max_instructions"),
@@ -101,8 +103,8 @@ def launch(
     failed: BaseException | None = None
     for block in _in_turn(cores, order, start):
         try:
-            with watched(meter.seconds_left()):
-                kernel(Core(block, where, count), *arguments)
+            with Watched(meter.seconds_left()):
+                _refuse_lazy(kernel(Core(block, where, count), *arguments))
         except BlockStopped:
             pass
         except TimeUp:
@@ -123,9 +125,12 @@ def launch(
         shapes=[_shape(one) for one in tensors],
         schedule=order,
         seed=start,
+        kernel=getattr(kernel, "__name__", ""),
+        names=_names(kernel, len(tensors)),
     )
     if failed is not None:
-        failed.ptokit_run = run  # type: ignore[attr-defined]
+        with suppress(Exception):  # an exception that takes no attributes
+            failed.ptokit_run = run  # type: ignore[attr-defined]
         raise failed
     for tell in heard:
         tell(run)
@@ -177,8 +182,7 @@ def _findings(where: Machine, cores: list[Block], dyn_ub: int, checks: Checks) -
     told = judge_dyn_ub(where.name, dyn_ub) if checks.budget else []
     for block in cores:
         told += block.findings
-        if block.has_pipes:
-            told += Order(block).findings()
+        told += Order(block).findings()
         if checks.budget:
             told += _static_and_dynamic(block, dyn_ub)
     if checks.races and len(cores) > 1:
@@ -229,6 +233,28 @@ def _fields(one: Finding) -> dict[str, Any]:
 
 
 # What was given
+
+
+def _takes(kernel: Callable[..., Any], count: int) -> None:
+    """The kernel can be called with a core and so many arguments, and does its work when it is."""
+    if inspect.isgeneratorfunction(kernel) or inspect.iscoroutinefunction(kernel) or inspect.isasyncgenfunction(kernel):
+        raise PtoTypeError(
+            f"{_name(kernel)} is a generator or a coroutine: calling it runs nothing; write a plain function"
+        )
+    with suppress(ValueError):  # a callable that does not say what it takes
+        try:
+            inspect.signature(kernel).bind(None, *range(count))
+        except TypeError as unfit:
+            raise PtoTypeError(f"{_name(kernel)} is called with a core and {count} arguments: {unfit}") from None
+
+
+def _name(kernel: Callable[..., Any]) -> str:
+    return str(getattr(kernel, "__name__", type(kernel).__name__))
+
+
+def _refuse_lazy(result: object) -> None:
+    if inspect.isgenerator(result) or inspect.iscoroutine(result):
+        raise PtoTypeError("the kernel has returned a generator or a coroutine: nothing of it has run")
 
 
 def _word(given: object, known: Iterable[str], what: str) -> str:
@@ -293,13 +319,23 @@ def _read_back(
     return found
 
 
+def _names(kernel: Callable[..., Any], count: int) -> list[str]:
+    """What the kernel calls its arguments; what it takes by `*args` has a number."""
+    try:
+        known = list(inspect.signature(kernel).parameters.values())[1:]
+    except (TypeError, ValueError):  # a callable that does not say
+        known = []
+    names = [one.name for one in known if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD, one.KEYWORD_ONLY)]
+    return [names[at] if at < len(names) else f"arg{at}" for at in range(count)]
+
+
 def _position(one: object, kernel: Callable[..., Any], tensors: Sequence[object]) -> int:
     for number, tensor in enumerate(tensors):
         if tensor is one:
             return number
     if isinstance(one, str):
-        names = list(inspect.signature(kernel).parameters)[1:]
-        if one in names[: len(tensors)]:
+        names = _names(kernel, len(tensors))
+        if one in names:
             return names.index(one)
         raise PtoValueError(
             f"host_reads: the kernel has no tensor {one!r}.{nearest(one, names)} It has {listed(names)}"

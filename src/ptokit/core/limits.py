@@ -6,8 +6,6 @@ import ctypes
 import math
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ptokit.core.pipes import Instruction
@@ -99,35 +97,40 @@ class TimeUp(BaseException):
     """The kernel's time is up, and it is not in any instruction that could say so."""
 
 
-@contextmanager
-def watched(seconds: float | None) -> Iterator[None]:
-    """Raise `TimeUp` in this thread when the time is up: a loop without instructions ends too."""
-    if seconds is None:
-        yield
-        return
-    thread, lock = threading.get_ident(), threading.Lock()
-    armed, fired = [True], threading.Event()
+class Watched:
+    """Raise `TimeUp` in this thread when the time is up: a loop without instructions ends too.
 
-    def ring() -> None:
-        with lock:
-            if armed[0]:
-                fired.set()
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TimeUp))
+    A class, not a generator: what the kernel raises passes through it untouched.
+    """
 
-    # A little later than the check that every instruction makes: that one knows the place.
-    bell = threading.Timer(seconds + GRACE, ring)
-    bell.daemon = True
-    bell.start()
-    try:
-        yield
-    except TimeUp:
-        fired.clear()
-        raise
-    finally:
-        bell.cancel()
-        with lock:
-            armed[0] = False
-        _take(fired)
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+        self.thread, self.lock = threading.get_ident(), threading.Lock()
+        self.is_armed, self.fired = True, threading.Event()
+        self.bell: threading.Timer | None = None
+
+    def __enter__(self) -> None:
+        if self.seconds is not None:
+            # A little later than the check that every instruction makes: that one knows the place.
+            self.bell = threading.Timer(self.seconds + GRACE, self._ring)
+            self.bell.daemon = True
+            self.bell.start()
+
+    def _ring(self) -> None:
+        with self.lock:
+            if self.is_armed:
+                self.fired.set()
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(TimeUp))
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self.bell is None:
+            return
+        if kind is TimeUp:
+            self.fired.clear()
+        self.bell.cancel()
+        with self.lock:
+            self.is_armed = False
+        _take(self.fired)
 
 
 def _take(fired: threading.Event) -> None:

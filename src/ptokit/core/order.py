@@ -13,8 +13,9 @@ from typing import Any
 
 from ptokit.core.block import Block, free_event
 from ptokit.core.coherence import Coherence
-from ptokit.core.pipes import MTE2, NAMES, Clock, Instruction, S, Step, Touch, V, W
+from ptokit.core.pipes import MTE2, NAMES, Clock, Instruction, S, Site, Step, Touch, V, W
 from ptokit.core.regions import UB, Region, meet
+from ptokit.core.shadow import Shadow
 from ptokit.core.ub import UbTile
 from ptokit.findings import Finding, Severity
 from ptokit.tensors import GlobalTensor
@@ -58,9 +59,11 @@ class Order:
     raced: set[tuple[int, int]] = field(default_factory=set)
     notes: dict[object, tuple[Step, Seen]] = field(default_factory=dict)
     coherence: Coherence = field(init=False)
+    shadow: Shadow = field(init=False)
 
     def __post_init__(self) -> None:
         self.coherence = Coherence(self.block)
+        self.shadow = Shadow(self.block)
 
     def findings(self) -> list[Finding]:
         """Go through the record."""
@@ -72,7 +75,7 @@ class Order:
                 step.issued = self._known_to_s()
                 self.waiting[step.pipe].append(step)
                 self._release()
-        told: list[Finding] = []
+        told: list[Finding] = [*self.shadow.findings]
         if self.block.checks.races:
             told += [race_finding(self.block, races) for races in _one_pair_each(self.races.values())]
             told += [needless_pair(self.block, step, seen) for step, seen in self._last_notes()]
@@ -97,6 +100,9 @@ class Order:
 
     def _pass(self, step: Step) -> None:
         pipe = step.pipe
+        if "v_should_know" in step.instruction.facts:
+            # What S knew before the instruction's own handshakes.
+            step.instruction.facts.setdefault("s_knew", self.clocks[S][MTE2])
         clock = self.clocks[S if pipe == W else pipe]
         if step.awaits is not None:
             _join(clock, step.awaits.clock)
@@ -121,12 +127,14 @@ class Order:
 
     def _look(self, step: Step) -> None:
         self.coherence.passed(step)
+        if self.block.checks.memory:
+            self.shadow.passed(step)
         for touch in step.touches:
             for region in touch.regions:
-                if self.block.checks.races:
-                    self._hold(step, touch, region)
                 if region.space != UB:
                     self.coherence.touched(step, touch, region)
+                if self.block.checks.races and self.block.has_pipes:
+                    self._hold(step, touch, region)
 
     def _hold(self, step: Step, touch: Touch, region: Region) -> None:
         met: list[tuple[Seen, int]] = []
@@ -141,7 +149,8 @@ class Order:
             if not any(self._comes_before(other, one) for one, _ in met if one.step is not other.step):
                 self._race(other, Seen(step, touch, region, step.clock[step.pipe]), byte)
         mine = self.seen.setdefault((step.pipe, region.space), {})
-        key: tuple[object, ...] = (region.low, region.high, region.length, touch.writes, id(step.instruction.site))
+        shape = (region.low, region.high, region.length, region.count, region.pitch)
+        key: tuple[object, ...] = (*shape, touch.writes, id(step.instruction.site))
         if region.places is not None:
             key = (step.number, *key)
         mine.pop(key, None)
@@ -187,7 +196,7 @@ class Order:
         """Operands that MTE2 loaded and V has not heard of: a2a3 waits itself, a5 would not."""
         operands = instruction.facts.pop("v_should_know")
         assert isinstance(operands, list)
-        heard = self.clocks[V][MTE2]
+        heard = max(self.clocks[V][MTE2], instruction.facts["s_knew"])
         for touch in operands:
             for region in touch.regions:
                 for one in reversed(self.seen.get((MTE2, UB), {}).values()):
@@ -263,11 +272,7 @@ def race_finding(block: Block, races: list[Race]) -> Finding:
     message = message.replace("  ", " ")
     event = "a free id" if number is None else number
     pair = f'"{names[0]}", "{names[1]}", {event}'
-    fix = (
-        f"Insert k.set_flag({pair}) after {first.site} and k.wait_flag({pair}) before {second.site}."
-        if source != sink
-        else f'Insert k.pipe_barrier("ALL") between {first.site} and {second.site}.'
-    )
+    fix = _pair_fix(pair, first.site, second.site) if source != sink else _barrier_fix(first.site, second.site)
     facts: dict[str, Any] = {
         "block": block.number,
         "pipes": [NAMES[early.step.pipe], NAMES[late.step.pipe]],
@@ -283,6 +288,21 @@ def race_finding(block: Block, races: list[Race]) -> Finding:
     }
     id_ = "PTO-S001" if on_chip else "PTO-S002"
     return Finding(id_, Severity.ERROR, block.target, message, facts, second.site.where, fix)
+
+
+def _pair_fix(pair: str, first: Site, second: Site) -> str:
+    """Where the pair goes; an access of the next round stands above that of this one."""
+    if first.file == second.file and second.line <= first.line:
+        return (
+            f"Between the rounds of the loop: k.set_flag({pair}) once before the loop, k.wait_flag({pair}) before "
+            f"{second}, k.set_flag({pair}) after {first}, and k.wait_flag({pair}) once after the loop; an id for each "
+            "buffer."
+        )
+    return f"Insert k.set_flag({pair}) after {first} and k.wait_flag({pair}) before {second}."
+
+
+def _barrier_fix(first: Site, second: Site) -> str:
+    return f'Insert k.pipe_barrier("ALL") between {first} and {second}.'
 
 
 def needless_pair(block: Block, step: Step, seen: Seen) -> Finding:

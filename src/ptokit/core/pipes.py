@@ -45,13 +45,13 @@ START: Clock = (0, 0, 0, 0, 0)
 
 def pipe_named(given: object, what: str, *, all_too: bool = False) -> int:
     """The pipe of a name, `"V"` or `"PIPE_V"`; -1 is all of them."""
+    known = [*PIPES, "ALL"] if all_too else list(PIPES)
     if not isinstance(given, str):
-        raise PtoTypeError(f"{what}={given!r} is {a_kind(given)}; a pipe is one of {listed(PIPES)}")
+        raise PtoTypeError(f"{what}={given!r} is {a_kind(given)}; a pipe is one of {listed(known)}")
     name = given.upper().removeprefix("PIPE_")
     if all_too and name == "ALL":
         return -1
     if name not in PIPES:
-        known = [*PIPES, "ALL"] if all_too else list(PIPES)
         raise PtoValueError(
             f"{what}={given!r} is no pipe of a vector core.{_nearest(name, known)} Known: {listed(known)}"
         )
@@ -177,6 +177,11 @@ class Touch:
     what: object  # the tile or the tensor
     atomic: str = ""
     """`dma` or `simt`: what another core may add at the same time; `scalar`: a read, an addition and a write."""
+    op: str = ""
+    """What an atomic does: add, max or min."""
+    address: int = 0
+    """Where the tile lay when this was issued."""
+    as_index: bool = False
     kind: str = ""
     """`simt` or `scalar`: a write of global memory that stays in the data cache until it is flushed."""
 
@@ -360,7 +365,12 @@ class Queues:
         return False
 
     def force_all(self, pipes: Iterable[int] = QUEUES) -> None:
-        """Run everything on these pipes."""
+        """Run everything on these pipes; what was issued last goes first where the adversary may choose."""
+        if self.looks_ahead:
+            for step in sorted(self.pending(), key=lambda one: -one.number):
+                if not step.done:
+                    self.force(step)
+            return
         for pipe in pipes:
             while self.queue[pipe]:
                 self.force(self.queue[pipe][-1])

@@ -104,12 +104,22 @@ def _rectangle(low: int, count: int, length: int, pitch: int) -> Region:
     return Region(UB, low, low + (count - 1) * pitch + length, length, count, pitch)
 
 
+def _is_dense(tensor: GlobalTensor) -> bool:
+    """Packed in some order of its dimensions: no gap, and no element twice."""
+    step = 1
+    for stride, extent in sorted(zip(tensor.stride, tensor.shape, strict=True)):
+        if extent > 1 and stride != step:
+            return False
+        step *= extent
+    return True
+
+
 def of_tensor(tensor: GlobalTensor, space: int, offset: int) -> Region:
     """The bytes of a tensor in its buffer; `offset` is where the tensor's memory begins in it."""
     size = tensor.dtype.itemsize
     low, high = tensor.footprint
     first, last = offset + (tensor.base + low) * size, offset + (tensor.base + high) * size
-    if tensor.is_packed or tensor.size == high - low:
+    if tensor.is_packed or (tensor.size == high - low and _is_dense(tensor)):
         return solid(space, first, last)
     rows = (
         np.arange(extent, dtype=np.int64) * step

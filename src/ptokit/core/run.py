@@ -38,6 +38,9 @@ class Run:
     shapes: Sequence[tuple[int, ...] | None] = field(repr=False)
     schedule: str = "late"
     seed: int = 0
+    kernel: str = ""
+    names: Sequence[str] = field(default=(), repr=False)
+    """Per argument: what the kernel calls it."""
 
     @property
     def is_clean(self) -> bool:
@@ -72,6 +75,15 @@ class Run:
         from ptokit.core.trace import trace_of
 
         return trace_of(self.target, self.blocks)
+
+    def to(self, form: str) -> str:
+        """What block 0 did as a program of straight-line text: "dps", "ssa", "as", "generic", "cpp".
+
+        Loops come out unrolled, and what the kernel read and decided stands there as it went.
+        """
+        from ptokit.ir.traced import module_of
+
+        return module_of(self).to(form)
 
     def __repr__(self) -> str:
         count = len(self.findings)

@@ -2,54 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ptokit.access.plan import Array
 from ptokit.core.block import Block
-from ptokit.core.pipes import Instruction
-from ptokit.core.regions import Region
+from ptokit.core.pipes import Instruction, Step, Touch
 from ptokit.core.ub import NOBODY, UbTile
 from ptokit.dtypes import INDEX_TYPES
 from ptokit.findings import Finding, Severity
 
 
-def look(
-    block: Block,
-    instruction: Instruction,
-    tile: UbTile,
-    *,
-    as_index: bool = False,
-    part: Region | None = None,
-) -> None:
-    """An instruction reads a tile (or a part of it): are its bytes somebody's, and whose?"""
-    if not block.checks.memory:
-        return
-    regions = tuple(tile.regions()) if part is None else (part,)
-    if regions in tile.filled and not tile.aliases:
-        return
-    writer = _writers(block, regions)
-    if len(writer) and not writer.all():
-        block.tell(_unwritten(block, instruction, tile, writer == 0, as_index=as_index))
-        return
-    own = True
-    for number in np.unique(writer) - 1:
-        other = _written_tile(block, int(number))
-        if other is None or other is tile:
-            continue
-        own = False
-        finding = _foreign(block, instruction, tile, other, int(number), as_index=as_index)
-        if finding is not None:
-            block.tell(finding)
+@dataclass
+class Shadow:
+    """Who wrote each byte, in an order that the flags allow: the record of a block is gone through step by step."""
+
+    block: Block
+    writer: Array = field(init=False)
+    """Per byte: 1 + the number of the instruction that wrote it last; 0 is nobody."""
+    first_write: dict[int, int] = field(default_factory=dict)
+    """Per tile: the first instruction that wrote it."""
+    findings: list[Finding] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.writer = np.zeros_like(self.block.ub.writer)
+
+    def passed(self, step: Step) -> None:
+        """A step reads, then it writes."""
+        for touch in step.touches:
+            if not touch.writes and isinstance(touch.what, UbTile):
+                self._read(step.instruction, touch, touch.what)
+        for touch in step.touches:
+            if touch.writes and isinstance(touch.what, UbTile):
+                self._written(step.instruction, touch, touch.what)
+
+    def _written(self, instruction: Instruction, touch: Touch, tile: UbTile) -> None:
+        for region in touch.regions:
+            if region.places is None:
+                region.of(self.writer)[...] = instruction.number + 1
+                continue
+            for start in region.places:
+                self.writer[start : start + region.length] = instruction.number + 1
+        self.first_write.setdefault(tile.number, instruction.number)
+
+    def _read(self, instruction: Instruction, touch: Touch, tile: UbTile) -> None:
+        parts = [region.of(self.writer) for region in touch.regions if region.places is None]
+        low, high = min((int(p.min()) for p in parts), default=1), max((int(p.max()) for p in parts), default=0)
+        if low == 0:
+            unwritten = np.concatenate([part.ravel() for part in parts]) == 0
+            self.findings.append(_unwritten(self.block, instruction, tile, unwritten, as_index=touch.as_index))
             return
-    if own and not tile.aliases:
-        tile.filled.add(regions)
+        numbers = [high] if low == high else np.unique(np.concatenate([part.ravel() for part in parts])).tolist()
+        for number in numbers:
+            other = _written_tile(self.block, number - 1) if number else None
+            if other is None or other is tile:
+                continue
+            finding = self._foreign(instruction, touch, tile, other, number - 1)
+            if finding is not None:
+                self.findings.append(finding)
+                return
 
-
-def _writers(block: Block, regions: Sequence[Region]) -> Array:
-    return np.concatenate([region.of(block.ub.writer).ravel() for region in regions] or [np.zeros(0, np.int32)])
+    def _foreign(
+        self, instruction: Instruction, touch: Touch, tile: UbTile, other: UbTile, number: int
+    ) -> Finding | None:
+        """Bytes that were last written through another tile."""
+        writer = self.block.instructions[number]
+        facts = {"tile": tile.name, "other": other.name, "written_by": writer.name, "line": writer.site.line}
+        there = writer.facts.get("writes_at", other.address)
+        same_place = there == touch.address
+        if same_place and other.nbytes == tile.nbytes and not touch.as_index:
+            return None  # two views of one place
+        if number > self.first_write.get(tile.number, number):
+            return _finding(
+                self.block,
+                "PTO-M004",
+                Severity.ERROR,
+                instruction,
+                f"{instruction.name} reads {tile.name} (at {touch.address:#x}), but {writer.name} at {writer.site} has "
+                f"written {other.name} (at {there:#x}) over it: both are live, and they overlap.",
+                f"Place {other.name} elsewhere; {tile.name} ends at {touch.address + tile.nbytes:#x}.",
+                **facts,
+            )
+        if touch.as_index and not (same_place and other.dtype.name in INDEX_TYPES):
+            return _finding(
+                self.block,
+                "PTO-M003",
+                Severity.ERROR,
+                instruction,
+                f"{instruction.name} takes indices from {tile.name}, and they are what {writer.name} at {writer.site} "
+                f"left there of {other.name}.",
+                "Load or compute the indices into their own tile before the call.",
+                **facts,
+            )
+        if not touch.as_index and not same_place:
+            return _finding(
+                self.block,
+                "PTO-M008",
+                Severity.WARNING,
+                instruction,
+                f"{instruction.name} reads {tile.name}, which nothing wrote: its bytes are what {writer.name} at "
+                f"{writer.site} left there of {other.name}.",
+                f"Write {tile.name} first, or place it where {other.name} is if that is what is meant.",
+                **facts,
+            )
+        return None
 
 
 def words_written_by(block: Block, tile: UbTile) -> Array:
@@ -99,52 +157,6 @@ def _unwritten(block: Block, instruction: Instruction, tile: UbTile, unwritten: 
         bytes=count,
         first_byte=first,
     )
-
-
-def _foreign(
-    block: Block, instruction: Instruction, tile: UbTile, other: UbTile, number: int, *, as_index: bool
-) -> Finding | None:
-    """Bytes that were last written through another tile."""
-    writer = block.instructions[number]
-    facts = {"tile": tile.name, "other": other.name, "written_by": writer.name, "line": writer.site.line}
-    there = writer.facts.get("writes_at", other.address)
-    same_place = there == tile.address
-    if same_place and other.nbytes == tile.nbytes and not as_index:
-        return None  # two views of one place
-    if tile.first_write != NOBODY and number > tile.first_write:
-        return _finding(
-            block,
-            "PTO-M004",
-            Severity.ERROR,
-            instruction,
-            f"{instruction.name} reads {tile.name} (at {tile.address:#x}), but {writer.name} at {writer.site} has "
-            f"written {other.name} (at {there:#x}) over it: both are live, and they overlap.",
-            f"Place {other.name} elsewhere; {tile.name} ends at {tile.end:#x}.",
-            **facts,
-        )
-    if as_index and not (same_place and other.dtype.name in INDEX_TYPES):
-        return _finding(
-            block,
-            "PTO-M003",
-            Severity.ERROR,
-            instruction,
-            f"{instruction.name} takes indices from {tile.name}, and they are what {writer.name} at {writer.site} "
-            f"left there of {other.name}.",
-            "Load or compute the indices into their own tile before the call.",
-            **facts,
-        )
-    if not as_index and not same_place:
-        return _finding(
-            block,
-            "PTO-M008",
-            Severity.WARNING,
-            instruction,
-            f"{instruction.name} reads {tile.name}, which nothing wrote: its bytes are what {writer.name} at "
-            f"{writer.site} left there of {other.name}.",
-            f"Write {tile.name} first, or place it where {other.name} is if that is what is meant.",
-            **facts,
-        )
-    return None
 
 
 def provenance(

@@ -44,7 +44,7 @@ def _of_block(block: Block, numbers: Parameters) -> Cycles:
     busy = dict.fromkeys(("S", "V", "MTE2", "MTE3"), 0.0)
     for step in block.steps:
         busy[NAMES[step.pipe]] += step.end - step.start
-    busy["S"] += cost.issue(numbers) * sum(_is_issued(step) for step in block.steps)
+    busy["S"] += cost.issue(numbers) * sum(is_issued(step) for step in block.steps)
     total = max((step.end for step in block.steps), default=0.0)
     return Cycles(total, busy, numbers.clock.frequency_ghz)
 
@@ -62,13 +62,13 @@ def schedule(block: Block, numbers: Parameters) -> None:
             step.start = max(clock, waits)
             step.end = clock = step.start + _duration(step, numbers)
             continue
-        clock += issue if _is_issued(step) else 0.0
+        clock += issue if is_issued(step) else 0.0
         own = free[step.pipe]
         step.start = max(own, clock, waits)
         step.end = free[step.pipe] = step.start + _duration(step, numbers)
 
 
-def _is_issued(step: Step) -> bool:
+def is_issued(step: Step) -> bool:
     """S hands it to another pipe, which takes a moment of S."""
     return step.pipe != S and step.word in ("set", "wait", "move")
 

@@ -48,8 +48,8 @@ def extents_known(call: Transfer) -> str | None:
     """Every dynamic extent has a value."""
     if call.tile.is_known and call.tensor.is_known:
         return None
-    what = "tile's valid extents" if call.tensor.is_known else "tensor's shape"
-    return f"{call.name}: the {what} are dynamic and have no value ({call.tile!r}, {call.tensor!r})."
+    what = "tile's valid extents are" if call.tensor.is_known else "tensor's shape is"
+    return f"{call.name}: the {what} dynamic and without a value ({call.tile!r}, {call.tensor!r})."
 
 
 def type_listed(call: Transfer) -> str | None:

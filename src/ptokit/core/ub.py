@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ptokit.access.plan import Array
-from ptokit.core.pipes import Instruction, Site
+from ptokit.core.pipes import Instruction, Site, Touch
 from ptokit.core.regions import Region, of_tile
 from ptokit.errors import PtoValueError
 from ptokit.tensors import DYNAMIC, Tile, whole
@@ -38,9 +38,6 @@ class UbTile(Tile):
         self.shifted = 0
         self.is_manual = False
         self.is_placed = False
-        self.aliases: list[UbTile] = []
-        self.filled: set[tuple[Region, ...]] = set()
-        self.first_write = NOBODY
         self._frozen: dict[tuple[int, ...], Tile] = {}
         self._regions: dict[tuple[int, ...], list[Region]] = {}
 
@@ -62,7 +59,6 @@ class UbTile(Tile):
         self.storage = self.ub.view(address, self.rows * self.cols, self.dtype.numpy)
         self._frozen.clear()
         self._regions.clear()
-        self.filled.clear()
 
     def frozen(self) -> Tile:
         """The tile as it is now: its valid extents may change later."""
@@ -106,6 +102,12 @@ class UbTile(Tile):
         return super().__repr__().replace("Tile(", f"{self.name}(", 1)
 
 
+def touch(tile: UbTile, *, writes: bool, as_index: bool = False, regions: Sequence[Region] | None = None) -> Touch:
+    """An access of a tile where it lies now: its valid region, or a part."""
+    where = list(tile.regions() if regions is None else regions)
+    return Touch(where, writes, tile, address=tile.address, as_index=as_index)
+
+
 class NoRoomError(Exception):
     """A tile lies so far out that nothing of it can be simulated."""
 
@@ -139,21 +141,12 @@ class UnifiedBuffer:
         tile.shifted = shift
 
     def place(self, tile: UbTile, address: int, *, manual: bool) -> None:
-        """Put a tile there, and find out whom it shares bytes with."""
+        """Put a tile there."""
         if address + tile.nbytes > self.backing:
             tile.address = address
             raise NoRoomError(tile)
-        for other in tile.aliases:
-            other.aliases.remove(tile)
         tile.is_manual = manual
         tile.put(address)
-        tile.aliases = [
-            other
-            for other in self.tiles
-            if other is not tile and other.is_placed and other.address < tile.end and tile.address < other.end
-        ]
-        for other in tile.aliases:
-            other.aliases.append(tile)
 
     def _next_free(self, nbytes: int) -> int:
         """The lowest address with room, clear of every tile so far."""
@@ -169,15 +162,10 @@ class UnifiedBuffer:
         """The program's order of writes: this instruction wrote these bytes of the tile."""
         for region in regions:
             region.of(self.writer)[...] = instruction.number + 1
-        if tile.first_write == NOBODY:
-            tile.first_write = instruction.number
-        tile.filled.add(tuple(regions))
 
     def wrote_bytes(self, tile: UbTile, region: Region, instruction: Instruction) -> None:
         """A part of a tile."""
         self.writer[region.low : region.high] = instruction.number + 1
-        if tile.first_write == NOBODY:
-            tile.first_write = instruction.number
 
 
 def address_of(given: object) -> int:
