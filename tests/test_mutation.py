@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from launches import flush, int32, line_of, pair
 from ptokit.core.mutate import Fate, Score, mutants, mutate
 
 ROOMS = {"flag": "SH", "barrier": "SH", "flush": "H", "shift": "MIS", "range": "I"}
+FATES = {"caught": 8, "equivalent": 12, "missed": 8}
 ON_TARGETS = [(case, target) for case in CASES for target in case.targets]
 
 
@@ -27,14 +29,16 @@ def scores() -> dict[tuple[str, str], Score]:
     }
 
 
-def test_no_mutant_of_the_library_goes_unnoticed(scores: dict[tuple[str, str], Score]) -> None:
+def test_no_mutant_of_the_library_goes_unnoticed(
+    scores: dict[tuple[str, str], Score], record_property: Callable[[str, object], None]
+) -> None:
     tally: Counter[tuple[str, str]] = Counter()
     for score in scores.values():
         tally.update((one.mutant.kind, str(one.fate)) for one in score.verdicts)
-    print("\nmutants of tests/kernels on all targets")
-    print(f"{'':10}{'caught':>8}{'equivalent':>12}{'missed':>8}")
+    lines = ["mutants of tests/kernels on all targets", f"{'':10}{'caught':>8}{'equivalent':>12}{'missed':>8}"]
     for kind in ROOMS:
-        print(f"{kind:10}{tally[kind, 'caught']:8}{tally[kind, 'equivalent']:12}{tally[kind, 'missed']:8}")
+        lines.append(f"{kind:10}" + "".join(f"{tally[kind, fate]:{width}}" for fate, width in FATES.items()))
+    record_property("told", "\n".join(lines))
     missed = [f"{name}: {one.mutant.about}, {one.reason}" for name, score in scores.items() for one in score.missed]
     assert not missed, "\n".join(missed)
     assert len({name for name, _ in scores}) >= 25
