@@ -36,8 +36,7 @@ def test_no_mutant_of_the_library_goes_unnoticed(
     for score in scores.values():
         tally.update((one.mutant.kind, str(one.fate)) for one in score.verdicts)
     lines = ["mutants of tests/kernels on all targets", f"{'':10}{'caught':>8}{'equivalent':>12}{'missed':>8}"]
-    for kind in ROOMS:
-        lines.append(f"{kind:10}" + "".join(f"{tally[kind, fate]:{width}}" for fate, width in FATES.items()))
+    lines += [f"{kind:10}" + "".join(f"{tally[kind, fate]:{width}}" for fate, width in FATES.items()) for kind in ROOMS]
     record_property("told", "\n".join(lines))
     missed = [f"{name}: {one.mutant.about}, {one.reason}" for name, score in scores.items() for one in score.missed]
     assert not missed, "\n".join(missed)

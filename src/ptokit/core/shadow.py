@@ -27,7 +27,7 @@ class Shadow:
     findings: list[Finding] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.writer = np.zeros_like(self.block.ub.writer)
+        self.writer = np.zeros(self.block.ub.writer.shape, np.int32)  # not zeros_like, which touches every page
 
     def passed(self, step: Step) -> None:
         """A step reads, then it writes."""
