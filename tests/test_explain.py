@@ -78,7 +78,9 @@ def test_front_matter(id_: str) -> None:
     assert not one.title.endswith(".")
     assert len(one.title) <= 80
     assert one.severity in list(Severity)
-    assert list(one.targets) == [name for name in machines() if name in one.targets]
+    # The room of texts has one target more: the public assembler.
+    known = [*machines(), "ptoas"] if one.id.startswith("PTO-P") else [*machines()]
+    assert list(one.targets) == [name for name in known if name in one.targets]
     assert list(one.ids) == sorted(set(one.ids))
     assert one.id in one.ids
 

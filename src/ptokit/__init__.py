@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from ptokit import older
 from ptokit.access.compare import compare
 from ptokit.access.instructions import check, mgather, mscatter
@@ -18,6 +21,9 @@ from ptokit.policies import Coalesce, GatherOOB, ScatterAtomicOp, ScatterConflic
 from ptokit.tensors import GlobalTensor, Tile
 
 __version__ = "0.1.0"
+
+LAZY = {"ir": "ptokit.ir", "ParseError": "ptokit.ir.errors", "ConvertError": "ptokit.ir.errors"}
+"""The text room needs the extra `ptokit[ir]`, and is imported when somebody asks for it."""
 
 __all__ = [
     "Coalesce",
@@ -52,3 +58,16 @@ __all__ = [
     "scatter",
     "set_num_threads",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`pto.ir`, `pto.ParseError`: imported on first use."""
+    if name not in LAZY:
+        raise AttributeError(f"module 'ptokit' has no attribute {name!r}")
+    try:
+        found = import_module(LAZY[name])
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "xdsl":
+            raise
+        raise PtoError("programs as text need the package xdsl: pip install 'ptokit[ir]'") from missing
+    return found if name == "ir" else getattr(found, name)

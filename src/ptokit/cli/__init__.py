@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 COMMANDS = {
+    "check": "What is wrong with a text or a script: rules, flags, memory, flushes; and --fix.",
+    "convert": "A text in another of its forms (dps, ssa, as, generic), or as C++.",
     "cost": "Where the cycles of a call go, and what other ways to say it would cost.",
     "demo": "An embedding-gradient update on the three targets, with all that can go wrong.",
     "doctor": "What this installation can do, what it lacks, and how to get it.",
     "explain": "What a finding means, with a failing example and its mended twin.",
+    "judge": "Is what a board gave a legal result, and which order explains it?",
+    "lsp": "A language server for the text forms, over stdin and stdout.",
     "mutate": "Would a mistake in this kernel be found? Every flag, tile, index and flush is broken in turn.",
+    "run": "A text, or a script, on the simulated core of one target or of all, with all findings.",
     "trace": "A launch of a script as a timeline for ui.perfetto.dev, and how busy each pipe is.",
 }
 """Every command and its line in the help; the code is in the module of the same name."""

@@ -147,13 +147,13 @@ class Core(_Vector):
         block = self._block
         self._tile(tile, "tile")
         one = block.instruction("tload", MTE2, (tile, place.tensor), wait)
+        frozen, low, high = tile.frozen(), tile.address, tile.end
+        one.facts["frozen"] = (frozen,)
         self._legal(one, transfers.Transfer("tload", tile, place.tensor, False, self.target))
         if not place.region.nbytes:
             return block.event(one)
         # A DMA does not look into the data cache of a5.
         there = place.on_host if self.target == "a5" else place.on_device
-        frozen, low, high = tile.frozen(), tile.address, tile.end
-        one.facts["frozen"] = (frozen,)
 
         def work() -> None:
             transfers.load(frozen, there)
@@ -174,13 +174,13 @@ class Core(_Vector):
         adds = _adds(atomic)
         _writable(place)
         one = block.instruction("tstore", MTE3, (place.tensor, tile), wait)
+        frozen = tile.frozen()
+        one.facts |= {"frozen": (frozen,), "adds": adds}
         self._legal(one, transfers.Transfer("tstore", tile, place.tensor, adds, self.target))
         if not place.region.nbytes:
             return block.event(one)
         # What the DMA unit adds to is what it sees: on a5 that is not what stands in the data cache.
         views = (place.on_host, place.on_device) if self.target == "a5" else (place.on_device, place.on_host)
-        frozen = tile.frozen()
-        one.facts |= {"frozen": (frozen,), "adds": adds}
         block.spend(one, place.region.nbytes)
         touches = [
             touch(tile, writes=False),
@@ -447,12 +447,12 @@ class Core(_Vector):
         for number, source in enumerate(sources):
             self._tile(source, f"source {number}")
         one = block.instruction(op.name, V, (dst, *sources), wait)
+        frozen, inputs = dst.frozen(), [source.frozen() for source in sources]
+        one.facts |= {"frozen": (frozen, *inputs), "options": options}
         key = (op.name, tile_key(dst), *(tile_key(source) for source in sources), options)
         told = block.judged(key, lambda: vector.judge_vector(op, dst, sources, options, self.target))
         if told:
             block.stop(*(replace(finding, where=one.site.where) for finding in told))
-        frozen, inputs = dst.frozen(), [source.frozen() for source in sources]
-        one.facts |= {"frozen": (frozen, *inputs), "options": options}
         wanted, low, high = vector.Wanted.of(frozen), dst.address, dst.end
 
         def work() -> None:

@@ -1,0 +1,10 @@
+// Written by ptokit for a2a3.
+#include <pto/pto-inst.hpp>
+
+using namespace pto;
+
+template <typename TableT, typename SrcT, typename IdxT>
+AICORE PTO_INLINE void doc_mscatter_row(TableT &table, SrcT &src, IdxT &idx)
+{
+    MSCATTER<Coalesce::Row, ScatterAtomicOp::None, ScatterOOB::Undefined>(table, src, idx);
+}
