@@ -14,6 +14,9 @@ from ptokit.core.ub import NOBODY, UbTile
 from ptokit.dtypes import INDEX_TYPES
 from ptokit.findings import Finding, Severity
 
+MANY_TILES = 32
+"""With more tiles, looking at the bytes is cheaper than asking when each was written."""
+
 
 @dataclass
 class Shadow:
@@ -25,6 +28,12 @@ class Shadow:
     first_write: dict[int, int] = field(default_factory=dict)
     """Per tile: the first instruction that wrote it."""
     findings: list[Finding] = field(default_factory=list)
+    version: int = 0
+    """Counts the writes."""
+    last_write: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Per tile: where it lay when it was written last, and which write that was."""
+    found_fine: dict[tuple[int, ...], int] = field(default_factory=dict)
+    """Reads that had nothing to tell, and the version at which they were looked at."""
 
     def __post_init__(self) -> None:
         self.writer = np.zeros(self.block.ub.writer.shape, np.int32)  # not zeros_like, which touches every page
@@ -46,8 +55,28 @@ class Shadow:
             for start in region.places:
                 self.writer[start : start + region.length] = instruction.number + 1
         self.first_write.setdefault(tile.number, instruction.number)
+        self.version += 1
+        self.last_write[tile.number] = (touch.address, touch.address + tile.nbytes, self.version)
 
     def _read(self, instruction: Instruction, touch: Touch, tile: UbTile) -> None:
+        if not touch.regions:
+            return
+        low_byte, high_byte = touch.regions[0].low, touch.regions[-1].high
+        key = (tile.number, touch.address, low_byte, high_byte, touch.regions[0].length)
+        if self._is_unchanged(self.found_fine.get(key), low_byte, high_byte):
+            return
+        before = len(self.findings)
+        self._look(instruction, touch, tile)
+        if len(self.findings) == before:
+            self.found_fine[key] = self.version
+
+    def _is_unchanged(self, version: int | None, low: int, high: int) -> bool:
+        """Nothing was written there since."""
+        if version is None or len(self.last_write) > MANY_TILES:
+            return False
+        return not any(v > version and a < high and low < b for a, b, v in self.last_write.values())
+
+    def _look(self, instruction: Instruction, touch: Touch, tile: UbTile) -> None:
         parts = [region.of(self.writer) for region in touch.regions if region.places is None]
         low, high = min((int(p.min()) for p in parts), default=1), max((int(p.max()) for p in parts), default=0)
         if low == 0:
