@@ -108,6 +108,8 @@ QUESTIONS: tuple[Callable[[], Answer], ...] = (
     threads,
     huge_pages,
     package("en_dtypes", "hifloat8", HIF8_FIX),
+    package("xdsl", "programs as text: check, run, convert, judge", "pip install 'ptokit[ir]'"),
+    package("pygls", "the language server: ptokit lsp", "pip install 'ptokit[lsp]'"),
     package("torch", "PyTorch tensors as operands", "Nothing, unless you use PyTorch."),
     package("jax", "JAX arrays as tables of a gather", "Nothing, unless you use JAX."),
 )
