@@ -36,14 +36,9 @@ def parse_input(file: str, *, lenient: bool = False) -> Module:
     """The module in a file or on stdin; a `ParseError` where it cannot be read."""
     from ptokit.ir.module import parse
 
-    try:
-        if file == STDIN:
-            return parse(_stdin(), file=STDIN_NAME, lenient=lenient)
-        return parse(Path(file), lenient=lenient)
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] != "xdsl":
-            raise
-        raise PtoError("the text forms need the package xdsl; install it with: pip install 'ptokit[ir]'") from None
+    if file == STDIN:
+        return parse(_stdin(), file=STDIN_NAME, lenient=lenient)
+    return parse(Path(file), lenient=lenient)
 
 
 def _stdin() -> str:

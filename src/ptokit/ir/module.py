@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptokit.errors import PtoTypeError, PtoValueError, nearest
+from ptokit.errors import PtoError, PtoTypeError, PtoValueError, nearest
 from ptokit.findings import Finding, Severity, Where
 from ptokit.ir.errors import ConvertError, ParseError
 from ptokit.ir.places import MOST_CHARACTERS, Place, Range, Source
@@ -186,24 +186,18 @@ def parse(source: str | Path, *, file: str | None = None, lenient: bool = False)
     <text>:1:1: error PTO-P002: Unknown op 'pto.barier'. Did you mean 'pto.barrier'?
     """
     text, name = load(source, file)
-    documents = _documents()
-    if documents is not None and documents.wants(text):
-        found: Module = documents.read(text, name, lenient=lenient)
-        return found
-    from ptokit.ir import reading
-
-    got = reading.read(text, name, lenient=lenient)
-    return Module(got.op, text, name, "generic" if got.generic else "dps", got.findings, got.places, got.names)
+    found: Module = _documents().read(text, name, lenient=lenient)
+    return found
 
 
 def _documents() -> Any:
+    """The reader of every form; it needs xdsl."""
     try:
-        found = importlib.import_module("ptokit.ir.documents")
+        return importlib.import_module("ptokit.ir.documents")
     except ModuleNotFoundError as missing:
-        if missing.name != "ptokit.ir.documents":
+        if (missing.name or "").partition(".")[0] != "xdsl":
             raise
-        return None
-    return found if hasattr(found, "wants") else None
+        raise PtoError("the text forms need the package xdsl; install it with: pip install 'ptokit[ir]'") from None
 
 
 def load(source: str | Path, file: str | None = None) -> tuple[str, str]:

@@ -9,11 +9,6 @@ from ptokit.ir.module import Module
 from ptokit.ir.reading import finish, guarded
 
 
-def wants(text: str) -> bool:
-    """Whether this reader takes the text: any, since every op is recognised by itself."""
-    return True
-
-
 def read(text: str, file: str = "<text>", *, lenient: bool = False) -> Module:
     """The module that a text in any of the forms holds; `ParseError` where it cannot be read.
 
@@ -28,4 +23,4 @@ def read(text: str, file: str = "<text>", *, lenient: bool = False) -> Module:
     return Module(got.op, text, file, form, got.findings, got.places, got.names)
 
 
-__all__ = ["read", "to_as", "to_ssa", "wants"]
+__all__ = ["read", "to_as", "to_ssa"]
