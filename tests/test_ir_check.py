@@ -413,3 +413,40 @@ def test_broken_input_is_a_finding_and_never_a_traceback(seed: int, tmp_path: Pa
     except ParseError as refused:
         assert refused.findings[0].where is not None
     assert time.perf_counter() - begun < 120  # a guard against hanging, not a measurement
+
+
+RECURSIVE = """func.func @k(%p: !pto.ptr<f32>) attributes {pto.entry} {
+  func.call @k(%p) : (!pto.ptr<f32>) -> ()
+  return
+}
+"""
+NO_STEP = """func.func @k(%p: !pto.ptr<f32>) {
+  %c0 = arith.constant 0 : index
+  %c7 = arith.constant 7 : index
+  scf.for %i = %c0 to %c7 step %c0 {
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (RECURSIVE, 2, "a kernel does not call itself"),
+        (NO_STEP, 4, "steps of 0"),
+        (NO_STEP.replace("scf.for %i = %c0 to %c7 step %c0 {\n  }", "%z = arith.divsi %c7, %c0 : index"), 4, "by zero"),
+    ],
+)
+def test_what_no_argument_could_make_right_is_an_error(text: str, line: int, words: str) -> None:
+    (one,) = check(parse(text), "a5")
+    assert (one.id, one.severity) == ("PTO-P014", "error")
+    assert one.where is not None
+    assert one.where.line == line
+    assert words in one.message
+
+
+def test_what_a_made_up_argument_may_be_the_reason_of_is_a_note() -> None:
+    text = NO_STEP.replace("(%p: !pto.ptr<f32>)", "(%p: !pto.ptr<f32>, %n: index)").replace("step %c0", "step %s")
+    text = text.replace("  scf.for", "  %s = arith.subi %n, %n : index\n  scf.for")
+    assert {str(one.severity) for one in check(parse(text), "a5") if one.id == "PTO-P014"} <= {"note"}

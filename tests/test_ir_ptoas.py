@@ -129,3 +129,29 @@ def test_every_rule_says_what_to_do() -> None:
 
     assert all(rule.needs and rule.fix.endswith(".") for rule in RULES)
     assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+OLD = """func.func @k(%p: !pto.ptr<f32>, %v: !pto.event, %w: !pto.tile_view<4x4xf32>) {
+  %c1 = arith.constant 1 : index // here a semicolon; and "!pto.group" say nothing
+  %c4 = arith.constant 4 : index
+  # c
+  %t = pto.alloc_tile : !pto.tile_buf<ub, 8x16xf32>
+  %m = pto.make_tensor_view %p, shape = [%c4, %c4] strides = [%c4, %c1] : !pto.tensor_view<4x4xf32>
+  pto.record_event[<TLOAD>, <TVEC>, <EVENT_ID1>]
+  pto.barrier <PIPE_ALL>;
+  return
+}
+"""
+
+
+def test_older_spellings_are_read_here_and_not_by_the_assembler() -> None:
+    from ptokit.ir import parse
+    from ptokit.ir.check import check
+
+    told = [one for one in check(parse(OLD), "ptoas") if one.id == "PTO-P022"]
+    assert sorted(one.where.line for one in told if one.where is not None) == [1, 1, 4, 5, 6, 7, 8]
+    assert not [
+        one
+        for one in check(parse(parse(OLD.replace(", %v: !pto.event", "")).to("dps")), "ptoas")
+        if one.id == "PTO-P022"
+    ]

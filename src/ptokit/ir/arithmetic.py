@@ -21,6 +21,7 @@ import numpy as np
 from xdsl.dialects import builtin
 
 from ptokit.errors import PtoTypeError, PtoValueError
+from ptokit.ir.errors import WrongProgramError
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation
@@ -120,7 +121,7 @@ def _integers(of: Callable[[int, int], int], *, signed: bool) -> Compute:
         try:
             return wrapped(of(a, b) if signed else of(as_unsigned(a, bits), as_unsigned(b, bits)), bits)
         except ZeroDivisionError:
-            raise PtoValueError(f"{op.name} divides {a} by zero") from None
+            raise WrongProgramError(f"{op.name} divides {a} by zero") from None
 
     return compute
 

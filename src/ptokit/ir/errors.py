@@ -33,3 +33,7 @@ class ConvertError(_WithFindings):
 
 class RunError(_WithFindings):
     """The module cannot be executed, or not past some op; `findings` say where and why."""
+
+
+class WrongProgramError(PtoValueError):
+    """The program itself is wrong at this place, with the values that it has there: no target could go on."""

@@ -21,7 +21,7 @@ from ptokit.ir.arithmetic import ARITHMETIC, as_unsigned, width_of
 from ptokit.ir.dialect import ops
 from ptokit.ir.dialect.attributes import word
 from ptokit.ir.dialect.types import TileBufType, TileType
-from ptokit.ir.errors import RunError
+from ptokit.ir.errors import RunError, WrongProgramError
 from ptokit.ir.values import Outside, Pointer, View
 from ptokit.tensors import DYNAMIC, LAYOUTS
 
@@ -58,9 +58,9 @@ class Program:
             found = self.sites[op] = Site(None, 0, where.file, where.line, where.column)
         return found
 
-    def refusal(self, op: Operation, message: str) -> RunError:
-        """The op cannot be played."""
-        return RunError([self.module.finding(CANNOT, Severity.ERROR, message, op)])
+    def refusal(self, op: Operation, message: str, *, is_wrong: bool = False) -> RunError:
+        """The op cannot be played: nobody knows how, or (`is_wrong`) the program is wrong there."""
+        return RunError([self.module.finding(CANNOT, Severity.ERROR, message, op, facts={"is_wrong": is_wrong})])
 
 
 Values = Sequence[Any]
@@ -147,7 +147,8 @@ class Player:
         except RunError:
             raise
         except PtoError as mistake:
-            raise self.program.refusal(op, _sentence(mistake)) from mistake
+            is_wrong = isinstance(mistake, WrongProgramError)
+            raise self.program.refusal(op, _sentence(mistake), is_wrong=is_wrong) from mistake
 
     def take(self, values: Sequence[SSAValue], handed: Values) -> None:
         """These values are what is handed on: as many as there are."""
@@ -286,7 +287,7 @@ HANDLERS.update({f"arith.{name}": _arithmetic(name) for name in ARITHMETIC})
 def _for(player: Player, op: scf.ForOp) -> Values:
     first, last, step = player.of((op.lb, op.ub, op.step))
     if step < 1:
-        raise PtoValueError(f"scf.for goes in steps of {step}; at least 1 is wanted")
+        raise WrongProgramError(f"scf.for goes in steps of {step}; at least 1 is wanted")
     carried = player.of(op.iter_args)
     for at in range(first, last, step):
         _, carried = player.region(op.body, [at, *carried])
@@ -335,7 +336,7 @@ def _call(player: Player, op: func.CallOp) -> Values:
     if called is None:
         raise PtoValueError(f"@{name} has no body here, and cannot be played")
     if player.calls >= MOST_CALLS:
-        raise PtoValueError(f"@{name} is called {MOST_CALLS} deep: a kernel does not call itself")
+        raise WrongProgramError(f"@{name} is called {MOST_CALLS} deep: a kernel does not call itself")
     player.calls += 1
     try:
         return player.region(called.body, player.of(op.operands))[1]

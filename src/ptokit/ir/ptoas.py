@@ -6,6 +6,7 @@ behaviour; unknown attributes are among what it lets pass, so they are a warning
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from ptokit.ir.dialect.types import (
     UnknownType,
 )
 from ptokit.ir.operands import Numbers, dtype_in
+from ptokit.ir.places import Source
 from ptokit.ir.structure import Structure, Told
 from ptokit.tensors import DYNAMIC
 
@@ -45,6 +47,41 @@ ATOMICS = {
 """Which elements each atomic takes, on both architectures."""
 OURS = (ops.DcciOp, ops.DsbOp, ops.ArgOp)
 FORMS = {"dps": "its own form", "generic": "MLIR's generic form"}
+
+
+@dataclass(frozen=True)
+class OldSpelling:
+    """What ptokit reads and the assembler does not: how it looks, and what to write."""
+
+    pattern: re.Pattern[str]
+    sentence: str
+    fix: str
+
+
+_SAID = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"')
+"""Comments and strings, in which nothing is read."""
+
+OLD_SPELLINGS = (
+    OldSpelling(
+        re.compile(r"!pto\.(?:event|group)\b"),
+        "the type stands in the documents only.",
+        "Name the operands themselves: a collective takes its tensors in group(..).",
+    ),
+    OldSpelling(
+        re.compile(r"!pto\.tile_view\b"), "version 0.1.1 called it so.", "Write !pto.partition_tensor_view<..>."
+    ),
+    OldSpelling(re.compile(r"!pto\.tile_buf<\s*((?:loc\s*=\s*)?ub)\b"), "version 0.1.1 called it so.", "Write vec."),
+    OldSpelling(
+        re.compile(r"\]\s+(strides)\s*="), "there is no comma before strides.", "Write shape = [..], strides = [..]."
+    ),
+    OldSpelling(
+        re.compile(r"pto\.(?:record|wait)_event\s*\[\s*(<\w+>)"),
+        "the endpoints of an event are written in full.",
+        "Write #pto.pipe_event_type<..>.",
+    ),
+    OldSpelling(re.compile(r"#(?![\w])[^\n]*"), "it is a comment of PTO-AS.", "Write // for a comment."),
+    OldSpelling(re.compile(r";"), "a semicolon ends an op in PTO-AS only.", "Leave it out."),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +189,14 @@ def _older(module: Module) -> Iterator[Told]:
         if note.id == OLDER_FORM:
             message = f"The assembler does not read this: {note.message}"
             yield module.op, replace(note, id="PTO-P022", severity=Severity.ERROR, target=TARGET, message=message)
+    source = Source(module.source, module.file)
+    plain = _SAID.sub(lambda found: " " * len(found[0]), module.source)
+    for spelling in OLD_SPELLINGS:
+        for found in spelling.pattern.finditer(plain):
+            start, end = found.span(1) if found.re.groups else found.span()
+            sentence = f"The assembler does not read this: {spelling.sentence}"
+            finding = source.finding("PTO-P022", Severity.ERROR, sentence, start, end, spelling.fix)
+            yield module.op, replace(finding, target=TARGET)
 
 
 # The sentences

@@ -82,12 +82,18 @@ def rehearse(module: Module, target: str) -> list[Finding]:
 
 
 def entries(module: Module) -> list[str | None]:
-    """The functions that no other one calls; without functions the text itself."""
-    funcs = module.funcs
-    if not funcs:
+    """The functions that no other one calls, and those that say so; without functions the text itself."""
+    funcs = {name: op for name, op in module.funcs.items() if not _is_cube(op)}
+    if not module.funcs:
         return [None]
-    called = {word(op.callee) for op in module.walk() if isinstance(op, CallOp)}
-    return [name for name, op in funcs.items() if name not in called and not _is_cube(op)]
+    called = {callee for name, op in module.funcs.items() for callee in _callees(op) if callee != name}
+    found: list[str | None] = [name for name, op in funcs.items() if name not in called or "pto.entry" in op.attributes]
+    # Where all call each other, each is looked at by itself.
+    return found or list(funcs)
+
+
+def _callees(op: FuncOp) -> set[str]:
+    return {str(word(one.callee)) for one in op.walk() if isinstance(one, CallOp)}
 
 
 def _is_cube(op: FuncOp) -> bool:
@@ -154,7 +160,13 @@ class Rehearsal:
         if through:
             return _once(finding for one in through for finding in one.findings)
         longest = max(trials, key=lambda one: one.length)
-        return _once([*longest.findings, *(as_note(one, self.target) for one in longest.refused)])
+        return _once([*longest.findings, *map(self._refused, longest.refused)])
+
+    def _refused(self, finding: Finding) -> Finding:
+        """Where the text could not be played on: an error if nothing that was made up can be the reason."""
+        if finding.facts.get("is_wrong") and not self.is_open:
+            return replace(finding, target=self.target)
+        return as_note(finding, self.target)
 
     def _sizes(self) -> Sequence[int]:
         return SIZES if self.is_open else SIZES[:1]
