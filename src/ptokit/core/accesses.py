@@ -16,7 +16,7 @@ from ptokit.access.plan import Array, Lanes, Machine, Mask, Plan, make_plan
 from ptokit.access.report import Report
 from ptokit.core.block import Block, Pair
 from ptokit.core.gm import Dirty, Place
-from ptokit.core.pipes import MTE2, MTE3, Instruction, Late, S, Step, Touch, V, W
+from ptokit.core.pipes import MTE2, MTE3, Instruction, S, Step, Touch, V, W
 from ptokit.core.regions import UB, Region, scattered, solid
 from ptokit.core.shadow import provenance, words_written_by
 from ptokit.core.ub import UbTile, touch
@@ -189,7 +189,7 @@ class Running:
 
     def move_as_scalar(self) -> None:
         """S reads and computes now; its writes become visible to the other pipes later."""
-        if not isinstance(self.block.schedule, Late):
+        if not self.block.is_adversary:
             self.move()
             return
         keep, at = self._written()

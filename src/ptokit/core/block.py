@@ -333,6 +333,10 @@ class Block:
 
     # Findings
 
+    def finding(self, id_: str, severity: Severity, site: Site, message: str, fix: str, **facts: Any) -> Finding:
+        """A finding of this block, at a place of its kernel."""
+        return Finding(id_, severity, self.target, message, {"block": self.number, **facts}, site.where, fix)
+
     def tell(self, finding: Finding) -> None:
         """One more finding."""
         self.findings.append(finding)
@@ -396,7 +400,7 @@ def _call(word: str, flag: Flag) -> str:
 
 
 def _error(id_: str, block: Block, site: Site, message: str, fix: str, **facts: Any) -> Finding:
-    return Finding(id_, Severity.ERROR, block.target, message, {"block": block.number, **facts}, site.where, fix)
+    return block.finding(id_, Severity.ERROR, site, message, fix, **facts)
 
 
 def twice(block: Block, instruction: Instruction, held: Step, flag: Flag) -> Finding:
@@ -471,7 +475,7 @@ def stuck(block: Block, steps: list[Step], at: Instruction | None = None) -> Fin
             "PTO-S007",
             block,
             site,
-            f"deadlock: {instruction_of(step)} waits for {flag_name(flag)}, which nothing sets; "
+            f"deadlock: {step.instruction.name} waits for {flag_name(flag)}, which nothing sets; "
             f"{setter.instruction.site} sets {flag_name(wrong)}, which nobody has waited for.",
             f"Wait for the flag that is set: {_call('wait_flag', wrong)}.",
             flag=flag_name(flag),
@@ -481,7 +485,7 @@ def stuck(block: Block, steps: list[Step], at: Instruction | None = None) -> Fin
         "PTO-S003",
         block,
         site,
-        f"deadlock: {instruction_of(step)} waits for {flag_name(flag)}, and nothing sets it{_since(step, at)}; "
+        f"deadlock: {step.instruction.name} waits for {flag_name(flag)}, and nothing sets it{_since(step, at)}; "
         "the core would hang.",
         f"Set it on {NAMES[flag[0]]} before: {_call('set_flag', flag)}, or drop the wait.",
         flag=flag_name(flag),
@@ -493,11 +497,6 @@ def _since(step: Step, at: Instruction | None) -> str:
     if at is None or at is step.instruction:
         return ""
     return f" before {at.name} at {at.site}, where S waits for it"
-
-
-def instruction_of(step: Step) -> str:
-    """The instruction's name."""
-    return step.instruction.name
 
 
 def _mistaken(block: Block, flag: Flag) -> tuple[Flag, Step] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -222,14 +223,9 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
         kept.setdefault(key, finding)
         often[key] = often.get(key, 0) + 1
     return [
-        one if often[key] == 1 else Finding(**{**_fields(one), "facts": {**one.facts, "occurrences": often[key]}})
+        one if often[key] == 1 else replace(one, facts={**one.facts, "occurrences": often[key]})
         for key, one in kept.items()
     ]
-
-
-def _fields(one: Finding) -> dict[str, Any]:
-    names = ("id", "severity", "target", "message", "facts", "where", "fix")
-    return {name: getattr(one, name) for name in names}
 
 
 # What was given

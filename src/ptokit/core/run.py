@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -88,8 +88,3 @@ class Run:
     def __repr__(self) -> str:
         count = len(self.findings)
         return f"Run(target={self.target!r}, blocks={len(self.blocks)}, findings={count})"
-
-
-def as_dict(run: Run) -> dict[str, Any]:
-    """The run in JSON's own types."""
-    return {"target": run.target, "findings": [one.as_dict() for one in run.findings]}

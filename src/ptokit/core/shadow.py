@@ -104,33 +104,30 @@ class Shadow:
         if same_place and other.nbytes == tile.nbytes and not touch.as_index:
             return None  # two views of one place
         if number > self.first_write.get(tile.number, number):
-            return _finding(
-                self.block,
+            return self.block.finding(
                 "PTO-M004",
                 Severity.ERROR,
-                instruction,
+                instruction.site,
                 f"{instruction.name} reads {tile.name} (at {touch.address:#x}), but {writer.name} at {writer.site} has "
                 f"written {other.name} (at {there:#x}) over it: both are live, and they overlap.",
                 f"Place {other.name} elsewhere; {tile.name} ends at {touch.address + tile.nbytes:#x}.",
                 **facts,
             )
         if touch.as_index and not (same_place and other.dtype.name in INDEX_TYPES):
-            return _finding(
-                self.block,
+            return self.block.finding(
                 "PTO-M003",
                 Severity.ERROR,
-                instruction,
+                instruction.site,
                 f"{instruction.name} takes indices from {tile.name}, and they are what {writer.name} at {writer.site} "
                 f"left there of {other.name}.",
                 "Load or compute the indices into their own tile before the call.",
                 **facts,
             )
         if not touch.as_index and not same_place:
-            return _finding(
-                self.block,
+            return self.block.finding(
                 "PTO-M008",
                 Severity.WARNING,
-                instruction,
+                instruction.site,
                 f"{instruction.name} reads {tile.name}, which nothing wrote: its bytes are what {writer.name} at "
                 f"{writer.site} left there of {other.name}.",
                 f"Write {tile.name} first, or place it where {other.name} is if that is what is meant.",
@@ -150,24 +147,16 @@ def _written_tile(block: Block, number: int) -> UbTile | None:
     return written if isinstance(written, UbTile) else None
 
 
-def _finding(
-    block: Block, id_: str, severity: Severity, instruction: Instruction, message: str, fix: str, **facts: Any
-) -> Finding:
-    facts = {"block": block.number, **facts}
-    return Finding(id_, severity, block.target, message, facts, instruction.site.where, fix)
-
-
 def _unwritten(block: Block, instruction: Instruction, tile: UbTile, unwritten: Array, *, as_index: bool) -> Finding:
     count, first = int(unwritten.sum()), int(unwritten.argmax())
     of = f"{count} of the {len(unwritten)} bytes"
     if as_index:
         size = tile.dtype.itemsize
         words = np.asarray(unwritten.reshape(-1, size).any(axis=1))
-        return _finding(
-            block,
+        return block.finding(
             "PTO-M002",
             Severity.ERROR,
-            instruction,
+            instruction.site,
             f"{instruction.name} takes indices from {tile.name}, and {int(words.sum())} of its {len(words)} words were "
             f"never written, the first is number {int(words.argmax())}: garbage becomes an index.",
             "Load or compute every index before the call, or narrow the valid extents of the index tile.",
@@ -175,11 +164,10 @@ def _unwritten(block: Block, instruction: Instruction, tile: UbTile, unwritten: 
             bytes=count,
             first_byte=first,
         )
-    return _finding(
-        block,
+    return block.finding(
         "PTO-M001",
         Severity.WARNING,
-        instruction,
+        instruction.site,
         f"{instruction.name} reads {tile.name}, and {of} were never written.",
         "Write the tile first (TLOAD, TEXPANDS), or narrow its valid extents.",
         tile=tile.name,

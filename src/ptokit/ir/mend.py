@@ -435,8 +435,3 @@ MENDERS: dict[str, Callable[[Turn, Finding], None]] = {
 ORDER = list(MENDERS)
 FLAG_IDS = ("PTO-S003", "PTO-S004", "PTO-S005", "PTO-S007")
 CIRCLE = "PTO-S012"
-
-
-def mendable(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Those for which something can be inserted."""
-    return (one for one in findings if one.id in MENDERS and one.severity is not Severity.NOTE)
