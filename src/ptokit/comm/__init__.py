@@ -1,0 +1,1 @@
+"""Ranks: TSCATTER, TGATHER and their family, over processes of this machine or over MPI."""
