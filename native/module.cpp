@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "measure.h"
 #include "memory.h"
 #include "pool.h"
+#include "ranks.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -32,6 +34,49 @@ bool run(int op, int oob, int type, std::uintptr_t table, std::int64_t stride, s
                         pointer<const void>(index), wide, count, width};
   nb::gil_scoped_release others_may_run;
   return ptokit::run(job);
+}
+
+// Words that several processes share: what was written before a store is there for whoever loads it.
+std::atomic_ref<std::int64_t> word(std::uintptr_t address) {
+  return std::atomic_ref<std::int64_t>(*pointer<std::int64_t>(address));
+}
+
+std::int64_t word_exchange(std::uintptr_t address, std::int64_t expected, std::int64_t value) {
+  word(address).compare_exchange_strong(expected, value);
+  return expected;
+}
+
+// Below so many bytes, letting other Python threads run costs more than it gives.
+constexpr std::int64_t bytes_worth_letting_go = 256 << 10;
+
+// Slices for ranks, each of which has a word that says who is writing to it. Returns the first rank that somebody else
+// writes to, and has then written nothing; or -1.
+std::int64_t scatter_slices(std::uintptr_t moves, std::uintptr_t busy, std::int64_t count, std::int64_t me,
+                            std::int64_t bytes, bool together) {
+  const auto* claimed = pointer<const std::int64_t>(busy);
+  std::int64_t taken = -1;
+  std::int64_t rank = 0;
+  for (; rank < count && taken < 0; rank++) {
+    if (claimed[rank] && word_exchange(claimed[rank], 0, me) != 0) taken = rank;
+  }
+  if (taken < 0) {
+    const auto* all = pointer<const ptokit::Move>(moves);
+    if (bytes >= bytes_worth_letting_go) {
+      nb::gil_scoped_release others_may_run;
+      ptokit::move_all(all, count, together);
+    } else {
+      ptokit::move_all(all, count, false);
+    }
+  }
+  for (std::int64_t k = 0; k < (taken < 0 ? count : taken); k++) {
+    if (claimed[k]) word(claimed[k]).store(0);
+  }
+  return taken;
+}
+
+void move_all(std::uintptr_t moves, std::int64_t count, bool together) {
+  nb::gil_scoped_release others_may_run;
+  ptokit::move_all(pointer<const ptokit::Move>(moves), count, together);
 }
 
 std::vector<std::string> levels() {
@@ -55,6 +100,14 @@ NB_MODULE(_native, module) {
   module.def("threads", &ptokit::threads);
   module.def("set_threads", &ptokit::set_threads, "count"_a);
   module.def("usable_cpus", &ptokit::usable_cpus);
+  module.def("word_load", [](std::uintptr_t address) { return word(address).load(); }, "address"_a);
+  module.def("word_store", [](std::uintptr_t address, std::int64_t value) { word(address).store(value); },
+             "address"_a, "value"_a);
+  module.def("word_add", [](std::uintptr_t address, std::int64_t value) { return word(address).fetch_add(value); },
+             "address"_a, "value"_a);
+  module.def("word_exchange", &word_exchange, "address"_a, "expected"_a, "value"_a);
+  module.def("scatter_slices", &scatter_slices, "moves"_a, "busy"_a, "count"_a, "me"_a, "bytes"_a, "together"_a);
+  module.def("move_all", &move_all, "moves"_a, "count"_a, "together"_a);
   module.def("level", [] { return ptokit::level().name; });
   module.def("levels", &levels);
   module.def("streaming_rate", &ptokit::streaming_rate, "bytes"_a, "threads"_a, "write"_a,

@@ -22,8 +22,9 @@ from ptokit.tensors import GlobalTensor, Tile
 
 __version__ = "0.1.0"
 
-LAZY = {"ir": "ptokit.ir", "ParseError": "ptokit.ir.errors", "ConvertError": "ptokit.ir.errors"}
-"""The text room needs the extra `ptokit[ir]`, and is imported when somebody asks for it."""
+ROOMS = ("comm", "ir")
+LAZY = {"comm": "ptokit.comm", "ir": "ptokit.ir", "ParseError": "ptokit.ir.errors", "ConvertError": "ptokit.ir.errors"}
+"""Imported when somebody asks for it; the text room needs the extra `ptokit[ir]`."""
 
 __all__ = [
     "Coalesce",
@@ -61,7 +62,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`pto.ir`, `pto.ParseError`: imported on first use."""
+    """`pto.comm`, `pto.ir`, `pto.ParseError`: imported on first use."""
     if name not in LAZY:
         raise AttributeError(f"module 'ptokit' has no attribute {name!r}")
     try:
@@ -70,4 +71,4 @@ def __getattr__(name: str) -> Any:
         if (missing.name or "").partition(".")[0] != "xdsl":
             raise
         raise PtoError("programs as text need the package xdsl: pip install 'ptokit[ir]'") from missing
-    return found if name == "ir" else getattr(found, name)
+    return found if name in ROOMS else getattr(found, name)

@@ -1,0 +1,118 @@
+"""The embedded engines: ranks that are threads of this process, or processes of this machine."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptokit.comm.boards import Boards
+from ptokit.comm.reach import Direct, Foreign, may_be_reached
+from ptokit.comm.segments import Piece, Segments
+from ptokit.comm.transport import Reach, Transport
+from ptokit.comm.words import Bytes
+
+
+class Embedded(Transport):
+    """What threads and processes have in common: boards that every rank sees."""
+
+    def __init__(self, rank: int, boards: Boards, timeout: float | None) -> None:
+        super().__init__(rank, boards.layout.size, timeout)
+        self.boards = boards
+
+    def load(self, rank: int, word: int) -> int:
+        """A word of a rank's board."""
+        return self.boards.load(rank, word)
+
+    def store(self, rank: int, word: int, value: int) -> None:
+        """Write it."""
+        self.boards.store(rank, word, value)
+
+    def add(self, rank: int, word: int, value: int) -> int:
+        """Add to it."""
+        return self.boards.add(rank, word, value)
+
+    def exchange_word(self, rank: int, word: int, expected: int, value: int) -> int:
+        """Write `value` where `expected` stands."""
+        return self.boards.exchange_word(rank, word, expected, value)
+
+    def write(self, rank: int, word: int, data: bytes) -> None:
+        """Bytes onto a rank's board."""
+        self.boards.write(rank, word, data)
+
+    def read_own(self, word: int, nbytes: int) -> bytes:
+        """Bytes of this rank's own board."""
+        return self.boards.read(self.rank, word, nbytes)
+
+    def fence(self) -> None:
+        """What is written here is there at once."""
+
+    def busy_address(self, rank: int, number: int) -> int:
+        """Where the word stands that says who writes to a window of a rank."""
+        return self.boards.address(rank, self.layout.window_busy(number))
+
+
+class Processes(Embedded):
+    """One rank of a world of processes."""
+
+    engine = "local"
+
+    def __init__(self, rank: int, boards: Boards, timeout: float | None = None) -> None:
+        super().__init__(rank, boards, timeout)
+        self.segments = Segments()
+        may_be_reached()
+        self.begin()
+
+    def shared(self, nbytes: int) -> Bytes:
+        """New memory in a segment."""
+        return self.segments.make(nbytes, str(self.peers[self.rank]))
+
+    def register(self, memory: Bytes) -> list[Reach]:
+        """Segments are opened; any other memory is left where it is, and copied to by the system."""
+        pieces: list[Piece] = self.exchange(self.segments.describe(memory), "the registration of memory")
+        return [self._reach(rank, piece, memory) for rank, piece in enumerate(pieces)]
+
+    def _reach(self, rank: int, piece: Piece, own: Bytes) -> Reach:
+        if rank == self.rank:
+            return Direct(own)
+        view = self.segments.open(piece)
+        return Foreign(self.peers[rank], piece.address) if view is None else Direct(view)
+
+    def close(self) -> None:
+        """Let go of the others' memory."""
+        super().close()
+        self.segments.forget()
+
+
+@dataclass
+class Meeting:
+    """Where the threads of a world leave their arrays for each other."""
+
+    arrays: dict[tuple[int, int], Bytes] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Threads(Embedded):
+    """One rank of a world of threads: memory is seen as it is."""
+
+    engine = "threads"
+
+    def __init__(self, rank: int, boards: Boards, meeting: Meeting, timeout: float | None = None) -> None:
+        super().__init__(rank, boards, timeout)
+        self.meeting = meeting
+        self.begin()
+
+    def shared(self, nbytes: int) -> Bytes:
+        """New memory."""
+        return np.zeros(nbytes, np.uint8)
+
+    def register(self, memory: Bytes) -> list[Reach]:
+        """The arrays themselves."""
+        number = self.windows
+        self.meeting.arrays[number, self.rank] = memory
+        self.barrier()
+        found: list[Reach] = [Direct(self.meeting.arrays[number, rank]) for rank in range(self.size)]
+        self.barrier()
+        self.meeting.arrays.pop((number, self.rank), None)
+        return found

@@ -1,0 +1,527 @@
+"""What every engine offers, and what is the same on all: meeting, exchanging, waiting, noticing who is gone.
+
+An engine brings ranks together, gives each a board (memory that the others can write to, below) and makes memory
+reachable. Everything else stands here, once, and no wait in it is without an end.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import socket
+import threading
+import time
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ptokit.comm.faults import Peer, RankError, error, named
+from ptokit.comm.words import WORD, Bytes
+from ptokit.errors import PtoIndexError, PtoValueError
+
+SLOT_BYTES = 2048
+"""Of one message; longer ones go in several."""
+TEXT_BYTES = 2048
+WINDOWS = 2048
+SIGNALS = 1024
+HERE, LEFT, FAILED = 1, 2, 3
+LIVE, FREED = 1, 2
+
+DEFAULT_TIMEOUT = 30.0
+TIMEOUT_NAME = "PTOKIT_COMM_TIMEOUT"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things stand on a board, in words of 8 bytes; a board is zero when its rank begins."""
+
+    size: int
+
+    STATE = 0
+    PID = 1
+    FAILURE = 2
+    """0, or 1 + the rank that failed; below 0 while somebody is still writing the text."""
+    TEXT_LENGTH = 3
+    TEXT = 4
+    WINDOW = TEXT + TEXT_BYTES // WORD
+    SIGNAL = WINDOW + 2 * WINDOWS
+    INBOX = SIGNAL + SIGNALS
+
+    @property
+    def nbytes(self) -> int:
+        """Of a board, on whole pages."""
+        words = self.INBOX + 2 * self.size * self.slot_words
+        return -(-words * WORD // 4096) * 4096
+
+    @property
+    def slot_words(self) -> int:
+        """A message: its number, its length, its subject, its bytes."""
+        return 3 + SLOT_BYTES // WORD
+
+    def inbox(self, turn: int, sender: int) -> int:
+        """The word at which the message of a sender begins; messages alternate between two places."""
+        return self.INBOX + ((turn % 2) * self.size + sender) * self.slot_words
+
+    def window_state(self, number: int) -> int:
+        """Live or freed."""
+        return self.WINDOW + 2 * (number % WINDOWS)
+
+    def window_busy(self, number: int) -> int:
+        """0, or 1 + the root that writes to it just now."""
+        return self.window_state(number) + 1
+
+
+class Reach(Protocol):
+    """The memory that a rank has registered, as another rank can reach it."""
+
+    @property
+    def view(self) -> Bytes | None:
+        """The memory itself, where this rank sees it directly."""
+
+    def put(self, offset: int, data: Bytes) -> None:
+        """Write there; it has arrived after `fence`."""
+
+    def get(self, offset: int, out: Bytes) -> None:
+        """Read from there."""
+
+    def put_runs(self, offsets: Any, length: int, data: Bytes) -> None:
+        """Runs of equal length, one after the other in `data`."""
+
+    def get_runs(self, offsets: Any, length: int, out: Bytes) -> None:
+        """The reverse."""
+
+
+@dataclass(eq=False)
+class Window:
+    """Memory that every rank has registered: each its own, all in one call."""
+
+    transport: Transport
+    number: int
+    local: Bytes
+    reaches: list[Reach]
+    sizes: list[int]
+    owner: object = None
+    """Keeps the caller's memory alive."""
+    is_freed: bool = False
+
+    def view(self, rank: int) -> Bytes | None:
+        """The memory of a rank, where it can be seen directly."""
+        return self.reaches[rank].view
+
+    def put(self, rank: int, offset: int, data: Bytes) -> None:
+        """Write bytes into a rank's memory; they have arrived after `transport.fence()`."""
+        self.check(rank, offset, data.nbytes)
+        self.reaches[rank].put(offset, data)
+
+    def get(self, rank: int, offset: int, out: Bytes) -> None:
+        """Read bytes of a rank's memory."""
+        self.check(rank, offset, out.nbytes)
+        self.reaches[rank].get(offset, out)
+
+    def check(self, rank: int, offset: int, nbytes: int) -> None:
+        """A put or get stays within what the rank has registered, and has not freed; no engine looks at that."""
+        if not 0 <= rank < len(self.sizes):
+            raise PtoIndexError(f"rank {rank} is none of the {len(self.sizes)} ranks")
+        if offset < 0 or nbytes < 0 or offset + nbytes > self.sizes[rank]:
+            peer = self.transport.peers[rank]
+            raise error(
+                "PTO-R038",
+                f"bytes {offset} to {offset + nbytes} of {peer} were asked for, which has registered "
+                f"{self.sizes[rank]} bytes.",
+                rank=rank,
+                offset=offset,
+                nbytes=nbytes,
+                registered=self.sizes[rank],
+            )
+        self.must_be_live(rank)
+
+    def must_be_live(self, rank: int) -> None:
+        """The rank still has this memory registered."""
+        if self.transport.load(rank, self.transport.layout.window_state(self.number)) == FREED:
+            raise error(
+                "PTO-R036",
+                f"{self.transport.peers[rank]} has freed this memory already, and "
+                f"{self.transport.peers[self.transport.rank]} still uses it.",
+                rank=rank,
+            )
+
+    def free(self) -> None:
+        """This rank gives its memory back; whoever uses it from now on is told."""
+        if not self.is_freed:
+            self.is_freed = True
+            self.transport.store(self.transport.rank, self.transport.layout.window_state(self.number), FREED)
+            self.owner = None
+
+
+class Transport(ABC):
+    """The engine of one rank. `peers` says who the others are; every wait ends within `timeout` seconds."""
+
+    engine: str
+
+    def __init__(self, rank: int, size: int, timeout: float | None = None) -> None:
+        self.rank, self.size = rank, size
+        self.timeout = default_timeout() if timeout is None else timeout
+        self.layout = Layout(size)
+        self.peers = [Peer(number, socket.gethostname(), 0) for number in range(size)]
+        self.turn = 0
+        self.windows = 0
+        self.is_closed = False
+        self.lock = threading.RLock()
+        self.landing: Window | None = None
+
+    # What an engine brings
+
+    @abstractmethod
+    def load(self, rank: int, word: int) -> int:
+        """A word of a rank's board."""
+
+    @abstractmethod
+    def store(self, rank: int, word: int, value: int) -> None:
+        """Write it, after everything that this rank has written to that board before."""
+
+    @abstractmethod
+    def add(self, rank: int, word: int, value: int) -> int:
+        """Add to it; return what stood there before."""
+
+    @abstractmethod
+    def exchange_word(self, rank: int, word: int, expected: int, value: int) -> int:
+        """Write `value` where `expected` stands; return what stood there."""
+
+    @abstractmethod
+    def write(self, rank: int, word: int, data: bytes) -> None:
+        """Bytes onto a rank's board, from a word on."""
+
+    @abstractmethod
+    def read_own(self, word: int, nbytes: int) -> bytes:
+        """Bytes of this rank's own board."""
+
+    @abstractmethod
+    def register(self, memory: Bytes) -> list[Reach]:
+        """Make memory reachable, on every rank at once."""
+
+    @abstractmethod
+    def shared(self, nbytes: int) -> Bytes:
+        """New memory, zeroed, which the ranks of this machine see directly once it is registered. Not collective."""
+
+    @abstractmethod
+    def fence(self) -> None:
+        """Everything that this rank has put has arrived."""
+
+    def status(self, rank: int) -> str:
+        """What is known of a rank that does not come: "", or "is stopped", "is gone" ..."""
+        peer = self.peers[rank]
+        if not peer.pid or peer.host != socket.gethostname() or peer.pid == os.getpid():
+            return ""
+        return process_status(peer.pid)
+
+    # Meeting
+
+    def begin(self) -> None:
+        """Say who this rank is, and learn who the others are."""
+        self.peers[self.rank] = Peer(self.rank, socket.gethostname(), os.getpid())
+        self.store(self.rank, Layout.PID, os.getpid())
+        self.store(self.rank, Layout.STATE, HERE)
+        self.peers = self.exchange(self.peers[self.rank], "the start")
+
+    def exchange(self, value: Any, what: str = "exchange", timeout: float | None = None) -> list[Any]:
+        """The values of all ranks, in their order, on every rank."""
+        with self.lock:
+            packed = pickle.dumps(value)
+            parts = [b""] * self.size
+            start, most = 0, 1
+            while start < most:
+                pieces, most = self._round(packed, start, what, timeout)
+                parts = [so_far + piece for so_far, piece in zip(parts, pieces, strict=True)]
+                start += SLOT_BYTES
+            return [pickle.loads(part) for part in parts]
+
+    def barrier(self, timeout: float | None = None) -> None:
+        """Go on when every rank has come."""
+        self.fence()
+        with self.lock:
+            self._round(b"", 0, "barrier", timeout)
+
+    def _round(self, message: bytes, start: int, what: str, timeout: float | None) -> tuple[list[bytes], int]:
+        """One piece from each to each, and how long the longest message is.
+
+        Two places for each sender suffice: who sends the next but one has seen that everybody has read this one.
+        """
+        self.must_be_open()
+        turn = self.turn
+        self.turn += 1
+        subject = zlib.crc32(what.encode())
+        for rank in self._from_here_on():
+            at = self.layout.inbox(turn, self.rank)
+            self.write(rank, at + 3, message[start : start + SLOT_BYTES])
+            self.store(rank, at + 1, len(message))
+            self.store(rank, at + 2, subject)
+            self.store(rank, at, turn + 1)
+        inboxes = [self.layout.inbox(turn, sender) for sender in range(self.size)]
+        self.await_ranks(
+            lambda: [rank for rank, at in enumerate(inboxes) if self.load(self.rank, at) <= turn], what, timeout
+        )
+        self._one_subject(inboxes, subject, what)
+        lengths = [self.load(self.rank, at + 1) for at in inboxes]
+        pieces = [
+            self.read_own(at + 3, max(0, min(length - start, SLOT_BYTES)))
+            for at, length in zip(inboxes, lengths, strict=True)
+        ]
+        return pieces, max(lengths)
+
+    def _from_here_on(self) -> Iterable[int]:
+        """The ranks, beginning with this one, so that not all write to the same board at once."""
+        return [(self.rank + step) % self.size for step in range(self.size)]
+
+    def _one_subject(self, expected: Sequence[int], subject: int, what: str) -> None:
+        others = [rank for rank, at in enumerate(expected) if self.load(self.rank, at + 2) != subject]
+        if others:
+            raise error(
+                "PTO-R040",
+                f"{self.peers[self.rank]} is at {what}, while {named([self.peers[r] for r in others])} "
+                f"{'is' if len(others) == 1 else 'are'} at another call that all ranks make together.",
+                rank=self.rank,
+                others=others,
+                at=what,
+            )
+
+    # Waiting
+
+    def await_ranks(
+        self, missing: Callable[[], list[int]], what: str, timeout: float | None = None, *, any_of: bool = False
+    ) -> None:
+        """Wait until no rank is missing; end with an error that names those who are, or the one that failed.
+
+        Where `any_of` the missing could bring it, it is over when all of them are gone.
+        """
+        limit = self.timeout if timeout is None else timeout
+        pause, begun = Pause(), time.monotonic()
+        looked = begun
+        while True:
+            left = missing()
+            if not left:
+                return
+            self.must_be_well()
+            now = time.monotonic()
+            if now - looked > 0.05:
+                looked = now
+                self._must_be_there(missing, what, any_of)
+            if now - begun > limit:
+                raise self._nobody_came(left, what, limit)
+            pause()
+
+    def must_be_well(self) -> None:
+        """No rank has failed, as far as this one has been told."""
+        failed = self.load(self.rank, Layout.FAILURE)
+        if failed > 0:
+            length = self.load(self.rank, Layout.TEXT_LENGTH)
+            raise pickle.loads(self.read_own(Layout.TEXT, length))
+
+    def _must_be_there(self, missing: Callable[[], list[int]], what: str, any_of: bool) -> None:
+        """Who is waited for can still come."""
+        ways = {rank: how for rank in missing() if (how := self._way_out(rank))}
+        left = missing()  # who has left may have brought it before
+        gone = [rank for rank in left if rank in ways]
+        if not gone or (any_of and len(gone) < len(left)) or self.load(self.rank, Layout.FAILURE):
+            return
+        peers = named([f"{self.peers[rank]} {ways[rank]}" for rank in gone])
+        raise error(
+            "PTO-R030", f"{peers}; {self.peers[self.rank]} was waiting at {what}.", ranks=gone, at=what, rank=self.rank
+        )
+
+    def _way_out(self, rank: int) -> str:
+        if self.load(rank, Layout.STATE) == LEFT:
+            return "has ended without coming"
+        return GONE if self.status(rank) == GONE else ""
+
+    def _nobody_came(self, left: Sequence[int], what: str, limit: float) -> RankError:
+        said = [f"{self.peers[rank]}{', which ' + how if (how := self.status(rank)) else ''}" for rank in left]
+        return error(
+            "PTO-R032",
+            f"{self.peers[self.rank]} has waited {limit:g} s at {what} for {named(said)}.",
+            rank=self.rank,
+            missing=list(left),
+            at=what,
+            seconds=limit,
+        )
+
+    # Moving
+
+    def window(self, memory: Bytes, owner: object = None) -> Window:
+        """Register memory of each rank, on all ranks at once."""
+        with self.lock:
+            number = self.windows
+            self.windows += 1
+            self.store(self.rank, self.layout.window_state(number), LIVE)
+            self.store(self.rank, self.layout.window_busy(number), 0)
+            sizes = self.exchange(memory.nbytes, "the registration of memory")
+            return Window(self, number, memory, self.register(memory), sizes, owner)
+
+    def alltoallv(self, parts: Sequence[Bytes]) -> list[Bytes]:
+        """`parts[r]` goes to rank r; what the ranks have sent here, in their order."""
+        if len(parts) != self.size:
+            raise PtoValueError(f"{len(parts)} parts for {self.size} ranks; one for each is wanted, empty or not")
+        with self.lock:
+            counts = self.exchange([part.nbytes for part in parts], "alltoallv")
+            arriving = [counts[sender][self.rank] for sender in range(self.size)]
+            landing = self._landing(max(sum(row[rank] for row in counts) for rank in range(self.size)))
+            for rank in self._from_here_on():
+                start = sum(counts[sender][rank] for sender in range(self.rank))
+                if parts[rank].nbytes:
+                    landing.put(rank, start, parts[rank].reshape(-1).view(np.uint8))
+            self.barrier()
+            starts = np.cumsum([0, *arriving])
+            return [landing.local[starts[k] : starts[k + 1]].copy() for k in range(self.size)]
+
+    def _landing(self, most: int) -> Window:
+        """Memory where parts arrive. Every rank knows what every other gets, so all grow theirs in the same call."""
+        if self.landing is None or self.landing.local.nbytes < most:
+            if self.landing is not None:
+                self.landing.free()
+            self.landing = self.window(self.shared(1 << max(16, math.ceil(math.log2(most + 1)))))
+        return self.landing
+
+    # Signals
+
+    def notify(self, rank: int, signal: int, value: int = 1, *, adds: bool = False) -> None:
+        """Set a signal of a rank, or add to it; what was put there before has arrived then."""
+        self.fence()
+        if adds:
+            self.add(rank, self.signal(signal), value)
+        else:
+            self.store(rank, self.signal(signal), value)
+
+    def test(self, signal: int, holds: Callable[[int], bool]) -> bool:
+        """Whether this rank's own signal is as wanted."""
+        self.must_be_well()
+        return holds(self.load(self.rank, self.signal(signal)))
+
+    def wait(self, signal: int, holds: Callable[[int], bool], timeout: float | None = None) -> int:
+        """Wait until this rank's own signal is as wanted; return it."""
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        word = self.signal(signal)
+        self.await_ranks(
+            lambda: [] if holds(self.load(self.rank, word)) else others or [self.rank],
+            f"signal {signal}",
+            timeout,
+            any_of=True,
+        )
+        return self.load(self.rank, word)
+
+    @staticmethod
+    def signal(number: int) -> int:
+        """The word of a signal."""
+        if not 0 <= number < SIGNALS:
+            raise PtoIndexError(f"signal {number} does not exist; there are 0 to {SIGNALS - 1}")
+        return Layout.SIGNAL + number
+
+    # The end
+
+    def abort(self, failed: RankError) -> None:
+        """Tell every rank that this one has failed; the first to say so is heard."""
+        with suppress(Exception):
+            self.store(self.rank, Layout.STATE, FAILED)
+        text = packed_error(failed)
+        for rank in range(self.size):
+            with suppress(Exception):  # a rank that is gone needs no word
+                tell(self, rank, self.rank, text)
+
+    def close(self) -> None:
+        """This rank is done with the others."""
+        if not self.is_closed:
+            self.is_closed = True
+            with suppress(Exception):
+                self.store(self.rank, Layout.STATE, LEFT)
+
+    def must_be_open(self) -> None:
+        """The engine has not been closed."""
+        if self.is_closed:
+            raise PtoValueError(f"{self.peers[self.rank]}: this world has been closed")
+
+
+class Telling(Protocol):
+    """What it takes to write onto a board."""
+
+    def exchange_word(self, rank: int, word: int, expected: int, value: int) -> int:
+        """As an engine does it."""
+
+    def store(self, rank: int, word: int, value: int) -> None:
+        """As an engine does it."""
+
+    def write(self, rank: int, word: int, data: bytes) -> None:
+        """As an engine does it."""
+
+
+def tell(boards: Telling, rank: int, failed: int, text: bytes) -> None:
+    """Write onto a rank's board that another has failed, unless somebody was first."""
+    if boards.exchange_word(rank, Layout.FAILURE, 0, -(failed + 1)) == 0:
+        boards.write(rank, Layout.TEXT, text)
+        boards.store(rank, Layout.TEXT_LENGTH, len(text))
+        boards.store(rank, Layout.FAILURE, failed + 1)
+
+
+def packed_error(failed: RankError) -> bytes:
+    """An error as a board has room for it: shortened where it is long."""
+    text, findings = str(failed), failed.findings
+    for room in (TEXT_BYTES // 2, TEXT_BYTES // 4, 200):
+        packed = pickle.dumps(RankError(text, findings))
+        if len(packed) <= TEXT_BYTES:
+            return packed
+        text, findings = text[:room], []
+    return pickle.dumps(RankError(text[:200]))
+
+
+GONE = "is gone"
+STATES = {"T": "is stopped", "t": "is stopped by a debugger", "Z": GONE, "X": GONE}
+
+
+def process_status(pid: int) -> str:
+    """What the system says of a process of this machine."""
+    try:
+        line = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return GONE if Path("/proc/self/stat").exists() else ""
+    except OSError:
+        return ""
+    return STATES.get(line.rpartition(")")[2].split()[0], "")
+
+
+@dataclass
+class Pause:
+    """Longer and longer: first a look again at once, then a short sleep, so that waiting costs no processor."""
+
+    spins: int = 20
+    seconds: float = 20e-6
+    most: float = 1e-3
+    _done: int = field(default=0)
+
+    def __call__(self) -> None:
+        """Pause once."""
+        self._done += 1
+        if self._done <= self.spins:
+            time.sleep(0)
+            return
+        time.sleep(self.seconds)
+        self.seconds = min(self.seconds * 1.5, self.most)
+
+
+def default_timeout() -> float:
+    """The seconds after which a wait ends: `PTOKIT_COMM_TIMEOUT`, or 30."""
+    return seconds(os.environ.get(TIMEOUT_NAME, DEFAULT_TIMEOUT), TIMEOUT_NAME)
+
+
+def seconds(given: object, what: str) -> float:
+    """A positive number of seconds."""
+    try:
+        number = float(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise PtoValueError(f"{what}={given!r}; a number of seconds is wanted") from None
+    if not 0 < number < 1e9:
+        raise PtoValueError(f"{what}={given!r}; a number of seconds above 0 is wanted")
+    return number

@@ -1,0 +1,241 @@
+"""`pto.comm.local(n)`: a world of ranks on this machine, as processes or as threads."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, NoReturn
+
+from ptokit.comm.attend import Child, attend, ends_with_parent
+from ptokit.comm.boards import Boards
+from ptokit.comm.engines import Meeting, Processes, Threads
+from ptokit.comm.faults import Peer, RankError, error
+from ptokit.comm.rank import Rank, as_rank_error
+from ptokit.comm.segments import nameless_file
+from ptokit.comm.transport import Layout, default_timeout, seconds
+from ptokit.errors import PtoTypeError, PtoValueError, well_called
+from ptokit.tensors import whole
+
+MOST_RANKS = 256
+
+
+@well_called
+def local(n: int, *, threads: bool = False, timeout: float | None = None) -> World:
+    """A world of `n` ranks on this machine: processes, or threads of this one for tests and notebooks.
+
+    >>> import ptokit as pto
+    >>> with pto.comm.local(2, threads=True) as world:
+    ...     world.run(lambda rank: rank.rank + 1)
+    [1, 2]
+    """
+    count = whole(n, "n")
+    if not 1 <= count <= MOST_RANKS:
+        raise PtoValueError(f"n={count}; between 1 and {MOST_RANKS} ranks run on one machine")
+    limit = default_timeout() if timeout is None else seconds(timeout, "timeout")
+    return World(count, threads, limit)
+
+
+@dataclass(eq=False)
+class World:
+    """Ranks on this machine. `run` starts them anew each time, and leaves nothing behind."""
+
+    size: int
+    threads: bool
+    timeout: float
+    is_closed: bool = False
+
+    def run(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """`function(rank, *args)` on every rank at once; what each returned, in their order.
+
+        Processes are forked: function and arguments need not be pickled, results must. What a rank writes to an
+        argument stays in its own process.
+        """
+        if self.is_closed:
+            raise PtoValueError("this world has been closed: make a new one with pto.comm.local(n)")
+        if not callable(function):
+            raise PtoTypeError(f"{function!r} cannot be called; a function of a rank is wanted")
+        outcomes = (_by_threads if self.threads else _by_processes)(self, function, args)
+        if any(one.mistake is not None for one in outcomes):
+            raise _failed(outcomes)
+        return [one.value for one in outcomes]
+
+    def close(self) -> None:
+        """No more runs."""
+        self.is_closed = True
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, kind: type | None, mistake: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<world of {self.size} {'threads' if self.threads else 'processes'}>"
+
+
+@dataclass
+class Outcome:
+    """What became of a rank."""
+
+    value: Any = None
+    mistake: RankError | None = None
+    when: float = field(default_factory=time.monotonic)
+
+
+def _failed(outcomes: Sequence[Outcome]) -> RankError:
+    """One error for a run: what failed first, and what every other rank had to say."""
+    failures = {rank: one.mistake for rank, one in enumerate(outcomes) if one.mistake is not None}
+    # A rank that only reports another's failure is never the first.
+    order = sorted(failures, key=lambda rank: (_is_echo(failures[rank], rank), outcomes[rank].when))
+    first = failures[order[0]]
+    findings = []
+    for rank in order:
+        findings += [one for one in failures[rank].findings if one not in findings]
+    failed = type(first)(str(first), findings, failures)
+    failed.__cause__ = first.__cause__
+    for note in getattr(first, "__notes__", ()):
+        failed.add_note(note)
+    return failed
+
+
+def _is_echo(mistake: RankError, rank: int) -> bool:
+    return bool(mistake.findings) and mistake.findings[0].facts.get("rank", rank) != rank
+
+
+def _play(rank: Rank, function: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
+    """One rank's work, from its first line to its last."""
+    try:
+        return Outcome(function(rank, *args))
+    except BaseException as mistake:
+        failed = rank.abort(mistake)
+        if failed is not mistake:
+            failed.__cause__ = mistake
+            failed.add_note(f"{rank.transport.peers[rank.rank]}:\n{''.join(traceback.format_exception(mistake))}")
+        return Outcome(mistake=failed)
+    finally:
+        rank.close()
+
+
+# Threads
+
+
+def _by_threads(world: World, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Outcome]:
+    boards, meeting = Boards.of_process(world.size), Meeting()
+    outcomes: list[Outcome] = [Outcome() for _ in range(world.size)]
+
+    def work(number: int) -> None:
+        try:
+            outcomes[number] = _play(Rank(Threads(number, boards, meeting, world.timeout)), function, args)
+        except BaseException as mistake:
+            outcomes[number] = Outcome(mistake=as_rank_error(Peer(number, "", os.getpid()), mistake))
+
+    workers = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(world.size)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return outcomes
+
+
+# Processes
+
+
+def _by_processes(world: World, function: Callable[..., Any], args: tuple[Any, ...]) -> list[Outcome]:
+    nbytes = Layout(world.size).nbytes * world.size
+    fd = nameless_file(nbytes, f"process {os.getpid()}, which starts the ranks,")
+    children: list[Child] = []
+    try:
+        boards = Boards.of_file(world.size, fd)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        for number in range(world.size):
+            children.append(_started(number, boards, world, function, args, children))
+        attend(boards, children, world.timeout)
+    finally:
+        os.close(fd)
+    return [_outcome(child) for child in children]
+
+
+def _started(
+    number: int,
+    boards: Boards,
+    world: World,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    before: Sequence[Child],
+) -> Child:
+    back, out = os.pipe()
+    with warnings.catch_warnings():
+        # Python 3.12 warns of forks beside threads; a rank uses none that it has not made itself.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if not pid:
+        os.close(back)
+        for child in before:
+            os.close(child.pipe)
+        _be_rank(number, boards, world, function, args, out)
+    os.close(out)
+    return Child(Peer(number, socket.gethostname(), pid), back)
+
+
+def _be_rank(
+    number: int, boards: Boards, world: World, function: Callable[..., Any], args: tuple[Any, ...], out: int
+) -> NoReturn:
+    """The whole life of a forked rank; it never returns to what its parent was doing."""
+    try:
+        ends_with_parent()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        try:
+            rank = Rank(Processes(number, boards, world.timeout))
+        except BaseException as mistake:
+            outcome = Outcome(mistake=as_rank_error(Peer(number, socket.gethostname(), os.getpid()), mistake))
+        else:
+            outcome = _play(rank, function, args)
+        with os.fdopen(out, "wb") as pipe:
+            pipe.write(_packed(outcome, number))
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+    finally:
+        os._exit(0)
+
+
+def _packed(outcome: Outcome, number: int) -> bytes:
+    """An outcome on its way to the parent. A cause that cannot be pickled stays behind; its text is in the notes."""
+    mistake = outcome.mistake
+    notes = list(getattr(mistake, "__notes__", ()))
+    for cause in (mistake.__cause__ if mistake else None, None):
+        with suppress(Exception):
+            packed = pickle.dumps((outcome.value, mistake, cause, notes, outcome.when))
+            pickle.loads(packed)
+            return packed
+    what = type(outcome.value).__name__
+    refused = error(
+        "PTO-R031", f"rank {number} returned a {what}, which cannot be pickled: return arrays and plain values."
+    )
+    return pickle.dumps((None, refused, None, [], outcome.when))
+
+
+def _outcome(child: Child) -> Outcome:
+    if not child.answer:
+        lost = error("PTO-R030", f"{child.peer} ended without a word.", rank=child.peer.rank)
+        return Outcome(mistake=child.mistake or lost)
+    value, mistake, cause, notes, when = pickle.loads(bytes(child.answer))
+    if mistake is not None:
+        mistake.__cause__ = cause
+        for note in notes:
+            mistake.add_note(note)
+    return Outcome(value, mistake, when)
