@@ -25,6 +25,7 @@ from ptokit.core.trace import Flow, Slice, Trace
 from ptokit.errors import PtoError
 from ptokit.findings import Where
 from ptokit.report.perfetto import events, write
+from ptokit.timelines import Arrow, Process, Span, Timeline, merged
 
 HERE = Where("kernel.py", 3, 1)
 
@@ -267,6 +268,85 @@ def test_a_launch_that_does_nothing_makes_a_file_with_names_only(tmp_path: Path)
     run = pto.launch(lambda k: None, target="a5")
     read = json.loads(run.trace.to_perfetto(tmp_path / "nothing.json").read_text())
     assert {one["ph"] for one in read["traceEvents"]} == {"M"}
+
+
+# Timelines of any origin
+
+
+RANKS = tuple(Process(number, f"rank {number}", ("puts", "arrivals")) for number in range(3))
+
+
+def two_puts(**more: Any) -> Timeline:
+    """Rank 0 puts into ranks 1 and 2."""
+    spans = (
+        Span(0, "puts", "put", 0.0, 50.0, {"to": 1}, mark="put 1"),
+        Span(0, "puts", "put", 50.0, 50.0, {"to": 2}, mark="put 2"),
+        Span(1, "arrivals", "slice", 20.0, 60.0, {"bytes": 64}),
+    )
+    arrows = tuple(Arrow(f"put {rank}", 0, "puts", 50.0, rank, "arrivals", 58.0 + rank) for rank in (1, 2))
+    return Timeline(RANKS, spans, arrows, **more)
+
+
+def test_ranks_are_processes_with_their_own_lanes_in_one_file(tmp_path: Path) -> None:
+    read = json.loads(write(two_puts(facts={"ranks": 3}), tmp_path / "ranks.json").read_text())
+    made = read["traceEvents"]
+    assert read["otherData"] == {"ranks": 3}
+    assert list(names(made, "process_name").values()) == ["rank 0", "rank 1", "rank 2"]
+    assert list(names(made, "thread_name").values()) == ["1 puts", "2 arrivals"] * 3
+    assert len(set(names(made, "thread_name"))) == 6
+    assert [(one["pid"], one["name"], one["args"]) for one in of("X", made)] == [
+        (1, "put", {"to": 1}),
+        (2, "slice", {"bytes": 64}),
+        (1, "put", {"to": 2}),
+        (3, "wait put 2", {}),
+    ]
+
+
+def test_an_arrow_goes_from_the_put_of_one_rank_to_the_arrival_at_another() -> None:
+    made = events(two_puts())
+    finish = {one["id"]: one for one in of("f", made)}
+    told = {}
+    for start in of("s", made):
+        end = finish[start["id"]]
+        (source,), (sink,) = around(start, made), around(end, made)
+        told[start["name"]] = (source["pid"], source["args"], sink["pid"], sink["name"])
+    assert told == {"put 1": (1, {"to": 1}, 2, "slice"), "put 2": (1, {"to": 2}, 3, "wait put 2")}
+
+
+def test_timelines_of_several_ranks_become_one() -> None:
+    whole = two_puts()
+    parts = [
+        Timeline((RANKS[n],), tuple(span for span in whole.spans if span.process == n), facts={f"rank {n}": n})
+        for n in (2, 0, 1)
+    ]
+    parts[1] = Timeline((RANKS[0], *RANKS[1:]), parts[1].spans, whole.arrows, parts[1].facts, shortest=3)
+    joined = merged(parts)
+    assert joined.processes == RANKS
+    assert joined.spans == whole.spans
+    assert joined.arrows == whole.arrows
+    assert joined.facts == {"rank 0": 0, "rank 1": 1, "rank 2": 2}
+    assert joined.shortest == 3
+
+
+def test_an_arrow_that_would_go_back_in_time_is_left_out() -> None:
+    spans = (Span(0, "puts", "put", 100.0, 150.0), Span(1, "arrivals", "slice", 20.0, 60.0))
+    for arrives, drawn in ((60.0, 0), (160.0, 1)):
+        made = events(Timeline(RANKS, spans, (Arrow("put", 0, "puts", 150.0, 1, "arrivals", arrives),)))
+        assert len(of("s", made)) == len(of("f", made)) == drawn
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        Timeline(RANKS, (Span(7, "puts", "put", 0, 1),)),
+        Timeline(RANKS, (Span(0, "put", "put", 0, 1),)),
+        Timeline(RANKS, (), (Arrow("a", 0, "puts", 0, 0, "nowhere", 1),)),
+        Timeline((RANKS[0], RANKS[0]), ()),
+    ],
+)
+def test_a_timeline_that_does_not_hold_together_is_refused(line: Timeline) -> None:
+    with pytest.raises(PtoError, match=r"which it does not name|have one number"):
+        events(line)
 
 
 # Writing
