@@ -49,17 +49,22 @@ std::int64_t word_exchange(std::uintptr_t address, std::int64_t expected, std::i
 // Below so many bytes, letting other Python threads run costs more than it gives.
 constexpr std::int64_t bytes_worth_letting_go = 256 << 10;
 
-// Slices for ranks, each of which has a word that says who is writing to it. Returns the first rank that somebody else
-// writes to, and has then written nothing; or -1.
-std::int64_t scatter_slices(std::uintptr_t moves, std::uintptr_t busy, std::int64_t count, std::int64_t me,
-                            std::int64_t bytes, bool together) {
-  const auto* claimed = pointer<const std::int64_t>(busy);
-  std::int64_t taken = -1;
-  std::int64_t rank = 0;
-  for (; rank < count && taken < 0; rank++) {
-    if (claimed[rank] && word_exchange(claimed[rank], 0, me) != 0) taken = rank;
+// Slices for ranks. Each rank has a word that says whether its memory is still registered and, behind it, one that says
+// who writes there just now. Returns -1; or the rank that another root writes to; or -2 less the rank that has freed its
+// memory. In both cases nothing has been written.
+constexpr std::int64_t freed = 2;
+
+std::int64_t scatter_slices(std::uintptr_t moves, std::int64_t count, std::uintptr_t busy, std::int64_t ranks,
+                            std::int64_t me, std::int64_t bytes, bool together) {
+  const auto* claimed = pointer<const std::uintptr_t>(busy);
+  std::int64_t stopped = -1;
+  std::int64_t held = 0;
+  for (; held < ranks; held++) {
+    if (word(claimed[held] - sizeof(std::int64_t)).load() == freed) stopped = -2 - held;
+    if (stopped == -1 && word_exchange(claimed[held], 0, me) != 0) stopped = held;
+    if (stopped != -1) break;
   }
-  if (taken < 0) {
+  if (stopped == -1) {
     const auto* all = pointer<const ptokit::Move>(moves);
     if (bytes >= bytes_worth_letting_go) {
       nb::gil_scoped_release others_may_run;
@@ -68,10 +73,8 @@ std::int64_t scatter_slices(std::uintptr_t moves, std::uintptr_t busy, std::int6
       ptokit::move_all(all, count, false);
     }
   }
-  for (std::int64_t k = 0; k < (taken < 0 ? count : taken); k++) {
-    if (claimed[k]) word(claimed[k]).store(0);
-  }
-  return taken;
+  while (held > 0) word(claimed[--held]).store(0);
+  return stopped;
 }
 
 void move_all(std::uintptr_t moves, std::int64_t count, bool together) {
@@ -106,7 +109,8 @@ NB_MODULE(_native, module) {
   module.def("word_add", [](std::uintptr_t address, std::int64_t value) { return word(address).fetch_add(value); },
              "address"_a, "value"_a);
   module.def("word_exchange", &word_exchange, "address"_a, "expected"_a, "value"_a);
-  module.def("scatter_slices", &scatter_slices, "moves"_a, "busy"_a, "count"_a, "me"_a, "bytes"_a, "together"_a);
+  module.def("scatter_slices", &scatter_slices, "moves"_a, "count"_a, "busy"_a, "ranks"_a, "me"_a,
+             "bytes"_a, "together"_a);
   module.def("move_all", &move_all, "moves"_a, "count"_a, "together"_a);
   module.def("level", [] { return ptokit::level().name; });
   module.def("levels", &levels);

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ptokit.comm.boards import Boards
 from ptokit.comm.faults import Peer, RankError, error
-from ptokit.comm.transport import packed_error, tell
+from ptokit.comm.transport import LEFT, Layout, packed_error, tell
 
 LOOK_EVERY = 0.02
 
@@ -56,7 +56,7 @@ def attend(boards: Boards, children: Sequence[Child], timeout: float) -> None:
                 for child in children:
                     _look(boards, children, child)
                 over = over or _when_over(boards, children, timeout)
-                _end_who_cannot(children, over, timeout)
+                _end_who_cannot(boards, children, over, timeout)
         finally:
             for child in children:
                 _end(child)
@@ -102,10 +102,8 @@ def _look(boards: Boards, children: Sequence[Child], child: Child) -> None:
 def died(peer: Peer, code: int) -> RankError:
     """The error of a rank whose process ended before its work was done."""
     if code < 0:
-        with suppress(ValueError):
-            return error(
-                "PTO-R030", f"{peer} was killed by signal {-code} ({signal.Signals(-code).name}).", rank=peer.rank
-            )
+        name = f" ({signal.Signals(-code).name})" if -code in set(signal.Signals) else ""
+        return error("PTO-R030", f"{peer} was killed by signal {-code}{name}.", rank=peer.rank, signal=-code)
     return error("PTO-R030", f"{peer} exited with code {code} before its work was done.", rank=peer.rank, code=code)
 
 
@@ -123,22 +121,25 @@ def _when_over(boards: Boards, children: Sequence[Child], timeout: float) -> flo
     return time.monotonic() + timeout if failed or told else None
 
 
-def _end_who_cannot(children: Sequence[Child], over: float | None, timeout: float) -> None:
-    """A rank that is stopped ends when nobody else is left; any rank, long after another has failed."""
+def _end_who_cannot(boards: Boards, children: Sequence[Child], over: float | None, timeout: float) -> None:
+    """A rank that is stopped ends when nobody else is at work; any rank, long after another has failed."""
     now = time.monotonic()
-    left = [child for child in children if child.code is None]
+    left = [child for child in children if child.code is None and child.mistake is None]
+    at_work = [one for one in left if not one.stopped_since and boards.load(one.peer.rank, Layout.STATE) != LEFT]
     for child in left:
-        idle = child.stopped_since is not None and now - child.stopped_since > timeout
-        if child.stopped_since is not None and (over or idle) and all(one.stopped_since for one in left):
-            child.mistake = error("PTO-R032", f"{child.peer} is stopped, and was ended.", rank=child.peer.rank)
-            _kill(child)
+        stopped = child.stopped_since
+        if stopped is not None and not at_work and (over or now - stopped > timeout):
+            _give_up(boards, child, f"{child.peer} is stopped, and was ended.")
         elif over and now > over:
-            child.mistake = error(
-                "PTO-R032",
-                f"{child.peer} still ran {timeout:g} s after another rank had failed, and was ended.",
-                rank=child.peer.rank,
+            _give_up(
+                boards, child, f"{child.peer} still ran {timeout:g} s after another rank had failed, and was ended."
             )
-            _kill(child)
+
+
+def _give_up(boards: Boards, child: Child, message: str) -> None:
+    child.mistake = error("PTO-R032", message, rank=child.peer.rank)
+    announce(boards, child.peer.rank, child.mistake)
+    _kill(child)
 
 
 def _kill(child: Child) -> None:

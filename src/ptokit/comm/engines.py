@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptokit.comm.boards import Boards
+from ptokit.comm.faults import error
 from ptokit.comm.reach import Direct, Foreign, may_be_reached
 from ptokit.comm.segments import Piece, Segments
 from ptokit.comm.transport import Reach, Transport
@@ -105,7 +106,13 @@ class Threads(Embedded):
 
     def shared(self, nbytes: int) -> Bytes:
         """New memory."""
-        return np.zeros(nbytes, np.uint8)
+        try:
+            return np.zeros(nbytes, np.uint8)
+        except MemoryError:
+            who = self.peers[self.rank]
+            raise error(
+                "PTO-R037", f"{who} needs {nbytes} bytes of memory, which there are not.", nbytes=nbytes
+            ) from None
 
     def register(self, memory: Bytes) -> list[Reach]:
         """The arrays themselves."""
@@ -113,6 +120,6 @@ class Threads(Embedded):
         self.meeting.arrays[number, self.rank] = memory
         self.barrier()
         found: list[Reach] = [Direct(self.meeting.arrays[number, rank]) for rank in range(self.size)]
-        self.barrier()
-        self.meeting.arrays.pop((number, self.rank), None)
+        # Whoever makes the next window has seen everybody take this one.
+        self.meeting.arrays.pop((number - 1, self.rank), None)
         return found

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptokit.comm.faults import Peer, RankError, fault
+from ptokit.comm.recording import Recording
 from ptokit.comm.transport import Transport
 from ptokit.dtypes import element_type
 from ptokit.errors import PtoTypeError, PtoValueError, well_called
@@ -77,6 +78,10 @@ class Rank:
     def exchange(self, value: Any, timeout: float | None = None) -> list[Any]:
         """The values of all ranks, in their order; any that can be pickled."""
         return self.transport.exchange(value, timeout=timeout)
+
+    def recording(self) -> Recording:
+        """Note what every rank does inside a `with` block, for one trace of all; all ranks enter it together."""
+        return Recording(self.transport)
 
     def run(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Call `function(rank, *args)` here, as every rank does, and return the results of all."""

@@ -16,13 +16,14 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from ptokit.comm.faults import Peer, RankError, error, named
+from ptokit.comm.recording import WAITS, Recorder
 from ptokit.comm.words import WORD, Bytes
 from ptokit.errors import PtoIndexError, PtoValueError
 
@@ -30,6 +31,7 @@ SLOT_BYTES = 2048
 """Of one message; longer ones go in several."""
 TEXT_BYTES = 2048
 WINDOWS = 2048
+WINDOW_WORDS = 4
 SIGNALS = 1024
 HERE, LEFT, FAILED = 1, 2, 3
 LIVE, FREED = 1, 2
@@ -51,7 +53,7 @@ class Layout:
     TEXT_LENGTH = 3
     TEXT = 4
     WINDOW = TEXT + TEXT_BYTES // WORD
-    SIGNAL = WINDOW + 2 * WINDOWS
+    SIGNAL = WINDOW + WINDOW_WORDS * WINDOWS
     INBOX = SIGNAL + SIGNALS
 
     @property
@@ -71,11 +73,19 @@ class Layout:
 
     def window_state(self, number: int) -> int:
         """Live or freed."""
-        return self.WINDOW + 2 * (number % WINDOWS)
+        return self.WINDOW + WINDOW_WORDS * (number % WINDOWS)
 
     def window_busy(self, number: int) -> int:
         """0, or 1 + the root that writes to it just now."""
         return self.window_state(number) + 1
+
+    def window_registered(self, number: int) -> int:
+        """0, or what the rank has registered with the CCU."""
+        return self.window_state(number) + 2
+
+    def window_rung(self, number: int) -> int:
+        """How often the rank has rung its gate."""
+        return self.window_state(number) + 3
 
 
 class Reach(Protocol):
@@ -175,6 +185,7 @@ class Transport(ABC):
         self.is_closed = False
         self.lock = threading.RLock()
         self.landing: Window | None = None
+        self.recorder: Recorder | None = None
 
     # What an engine brings
 
@@ -302,10 +313,13 @@ class Transport(ABC):
         """
         limit = self.timeout if timeout is None else timeout
         pause, begun = Pause(), time.monotonic()
+        start = self.recorder.now() if self.recorder else 0
         looked = begun
         while True:
             left = missing()
             if not left:
+                if self.recorder:
+                    self.recorder.span(WAITS, what, start)
                 return
             self.must_be_well()
             now = time.monotonic()
@@ -359,9 +373,12 @@ class Transport(ABC):
             number = self.windows
             self.windows += 1
             self.store(self.rank, self.layout.window_state(number), LIVE)
-            self.store(self.rank, self.layout.window_busy(number), 0)
+            for word in (self.layout.window_busy, self.layout.window_registered, self.layout.window_rung):
+                self.store(self.rank, word(number), 0)
             sizes = self.exchange(memory.nbytes, "the registration of memory")
-            return Window(self, number, memory, self.register(memory), sizes, owner)
+            found = Window(self, number, memory, self.register(memory), sizes, owner)
+            self.barrier()  # nobody lets go of memory that another is about to open
+            return found
 
     def alltoallv(self, parts: Sequence[Bytes]) -> list[Bytes]:
         """`parts[r]` goes to rank r; what the ranks have sent here, in their order."""
@@ -391,11 +408,14 @@ class Transport(ABC):
 
     def notify(self, rank: int, signal: int, value: int = 1, *, adds: bool = False) -> None:
         """Set a signal of a rank, or add to it; what was put there before has arrived then."""
+        start = self.recorder.now() if self.recorder else 0
         self.fence()
         if adds:
             self.add(rank, self.signal(signal), value)
         else:
             self.store(rank, self.signal(signal), value)
+        if self.recorder:
+            self.recorder.notified(rank, signal, start, value)
 
     def test(self, signal: int, holds: Callable[[int], bool]) -> bool:
         """Whether this rank's own signal is as wanted."""
@@ -439,6 +459,16 @@ class Transport(ABC):
             with suppress(Exception):
                 self.store(self.rank, Layout.STATE, LEFT)
 
+    def linger(self) -> None:
+        """This rank has nothing more to do, and keeps its memory for the others until they have nothing more either."""
+        self.store(self.rank, Layout.STATE, LEFT)
+        pause = Pause(most=5e-3)
+        while not self.load(self.rank, Layout.FAILURE) and any(self._is_at_work(rank) for rank in range(self.size)):
+            pause()
+
+    def _is_at_work(self, rank: int) -> bool:
+        return self.load(rank, Layout.STATE) in (0, HERE) and self.status(rank) != GONE
+
     def must_be_open(self) -> None:
         """The engine has not been closed."""
         if self.is_closed:
@@ -467,14 +497,23 @@ def tell(boards: Telling, rank: int, failed: int, text: bytes) -> None:
 
 
 def packed_error(failed: RankError) -> bytes:
-    """An error as a board has room for it: shortened where it is long."""
+    """An error as a board has room for it: shortened where it is long, down to its first finding and who it is of."""
     text, findings = str(failed), failed.findings
-    for room in (TEXT_BYTES // 2, TEXT_BYTES // 4, 200):
+    for room in (TEXT_BYTES, TEXT_BYTES // 4, 200):
         packed = pickle.dumps(RankError(text, findings))
         if len(packed) <= TEXT_BYTES:
             return packed
-        text, findings = text[:room], []
-    return pickle.dumps(RankError(text[:200]))
+        text = shortened(text, room)
+        findings = [
+            replace(one, message=shortened(one.message, room), facts={"rank": one.facts.get("rank")})
+            for one in findings[:1]
+        ]
+    return pickle.dumps(RankError(shortened(text, 200)))
+
+
+def shortened(text: str, room: int) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= room else f"{text[:room]} ..."
 
 
 GONE = "is gone"

@@ -115,7 +115,9 @@ def _is_echo(mistake: RankError, rank: int) -> bool:
 def _play(rank: Rank, function: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     """One rank's work, from its first line to its last."""
     try:
-        return Outcome(function(rank, *args))
+        outcome = Outcome(function(rank, *args))
+        rank.transport.linger()
+        return outcome
     except BaseException as mistake:
         failed = rank.abort(mistake)
         if failed is not mistake:
