@@ -107,6 +107,9 @@ class Place:
 class GlobalMemory:
     """All that the kernel's arguments own; arguments that share memory share a buffer."""
 
+    is_hollow = False
+    """Nothing is moved: a kernel leaves its record and no data."""
+
     def __init__(self, tensors: Sequence[GlobalTensor]) -> None:
         self.buffers: list[Buffer] = []
         for low, high, parts in _groups([t.memory for t in tensors]):
@@ -121,7 +124,11 @@ class GlobalMemory:
             host = widest.view(np.uint8) if widest.nbytes == high - low else _span(low, high, parts)
         if any(part.flags.writeable for part in parts) and not host.flags.writeable:
             host = _span(low, high, [part for part in parts if part.flags.writeable])
-        return Buffer(len(self.buffers), low, host, host.copy())
+        return Buffer(len(self.buffers), low, host, self._device_of(host))
+
+    @staticmethod
+    def _device_of(host: Array) -> Array:
+        return host.copy()
 
     def place(self, tensor: GlobalTensor) -> Place:
         """Where a tensor lies, be it on the device or (from outside of the kernel) on the host."""
@@ -146,6 +153,16 @@ class GlobalMemory:
         raise PtoValueError(
             f"{tensor!r} is on memory that is no argument of this launch: pass its array to launch(...)"
         )
+
+
+class HollowMemory(GlobalMemory):
+    """Memory that has addresses and no contents of its own: no page of it is ever touched."""
+
+    is_hollow = True
+
+    @staticmethod
+    def _device_of(host: Array) -> Array:
+        return host
 
 
 def _twin(tensor: GlobalTensor, buffer: Buffer, offset: int) -> GlobalTensor:

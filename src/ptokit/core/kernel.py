@@ -16,6 +16,7 @@ from ptokit.core import transfers, vector
 from ptokit.core.accesses import run_access, tile_key
 from ptokit.core.block import Block, Event
 from ptokit.core.gm import Dirty, Place
+from ptokit.core.moves import writable
 from ptokit.core.pipes import (
     MTE2,
     MTE3,
@@ -172,7 +173,7 @@ class Core(_Vector):
         block = self._block
         self._tile(tile, "tile")
         adds = _adds(atomic)
-        _writable(place)
+        writable(place)
         one = block.instruction("tstore", MTE3, (place.tensor, tile), wait)
         frozen = tile.frozen()
         one.facts |= {"frozen": (frozen,), "adds": adds}
@@ -204,7 +205,7 @@ class Core(_Vector):
     ) -> Event:
         """MSCATTER: a tile into a table, through indices."""
         place = self._tensor(table)
-        _writable(place)
+        writable(place)
         call = scatter_call(
             place.tensor, self._tile(src, "src"), self._tile(idx, "idx"), coalesce, atomic, oob, conflict
         )
@@ -233,6 +234,78 @@ class Core(_Vector):
         one.facts |= {"frozen": (call.tile, call.idx), "call": call}
         run_access(block, self._machine, one, call, tile, idx, place)
         return block.event(one)
+
+    # Ranks: the tensors of a group are remote global memory as the root sees it
+
+    @instruction
+    def tscatter(
+        self,
+        src: GlobalTensor,
+        slices: Sequence[GlobalTensor],
+        ping: UbTile,
+        pong: UbTile | None = None,
+        *,
+        root: int = 0,
+        wait: object = (),
+    ) -> Event:
+        """TSCATTER: rank r gets the r-th part of the rows of `src`, through the tiles."""
+        return self._collective("tscatter", src, slices, ping, pong, root=root, wait=wait)
+
+    @instruction
+    def tgather(
+        self,
+        dst: GlobalTensor,
+        slices: Sequence[GlobalTensor],
+        ping: UbTile,
+        pong: UbTile | None = None,
+        *,
+        root: int = 0,
+        wait: object = (),
+    ) -> Event:
+        """TGATHER: the ranks' tensors one below the other into `dst`, through the tiles."""
+        return self._collective("tgather", dst, slices, ping, pong, root=root, wait=wait)
+
+    @instruction
+    def tbroadcast(
+        self,
+        src: GlobalTensor,
+        slices: Sequence[GlobalTensor],
+        ping: UbTile,
+        pong: UbTile | None = None,
+        *,
+        root: int = 0,
+        wait: object = (),
+    ) -> Event:
+        """TBROADCAST: every rank gets all of `src`, through the tiles."""
+        return self._collective("tbroadcast", src, slices, ping, pong, root=root, wait=wait)
+
+    @instruction
+    def treduce(
+        self,
+        dst: GlobalTensor,
+        acc: UbTile,
+        slices: Sequence[GlobalTensor],
+        ping: UbTile,
+        pong: UbTile | None = None,
+        op: str = "sum",
+        *,
+        root: int = 0,
+        wait: object = (),
+    ) -> Event:
+        """TREDUCE: sum, max or min over the ranks into `dst`: the root's first, then rank after rank, in `acc`."""
+        return self._collective("treduce", dst, slices, ping, pong, root=root, wait=wait, acc=acc, reduce=op)
+
+    def _collective(
+        self, op: str, local: object, slices: object, ping: object, pong: object, *, wait: object, **more: object
+    ) -> Event:
+        from ptokit.comm.oncore import issue  # the room above this one: imported when a kernel asks for it
+        from ptokit.comm.rules import collective
+
+        for name, tile in (("ping", ping), ("pong", pong), ("acc", more.get("acc"))):
+            if tile is not None:
+                self._tile(tile, name)
+        call = collective(op, local, slices, ping, pong, target=self.target, **more)
+        return issue(self._block, call, self._tensor, wait)
 
     # Order
 
@@ -381,7 +454,7 @@ class Core(_Vector):
         """One element of a tensor, written by the scalar pipe through its cache."""
         place = self._tensor(tensor)
         tensor = place.tensor
-        _writable(place)
+        writable(place)
         at, region = self._scalar_place(place, offset)
         stored = convert([value], tensor.dtype)[0]
         block = self._block
@@ -494,11 +567,6 @@ def _transfer_key(call: transfers.Transfer) -> tuple[object, ...]:
     tensor = call.tensor
     shape = tensor.is_known and tensor.shape
     return (call.name, call.adds, tile_key(call.tile), tensor.dtype.name, shape, tensor.declared_stride, tensor.layout)
-
-
-def _writable(place: Place) -> None:
-    if not place.tensor.memory.flags.writeable:
-        raise PtoValueError(f"the memory of {place.tensor!r} is read-only: pass a writable array to launch(...)")
 
 
 def _adds(atomic: object) -> bool:

@@ -54,6 +54,7 @@ def launch(
     max_bytes: int | None = None,
     max_seconds: float | None = None,
     mutation: Mutation | None = None,
+    memory: type[GlobalMemory] = GlobalMemory,
 ) -> Run:
     """Run a kernel, `kernel(k, *tensors)`, on the simulated cores of a target, and say all that is wrong with it.
 
@@ -91,7 +92,7 @@ def launch(
     )
 
     given = [_tensor(one, number) for number, one in enumerate(tensors)]
-    gm = GlobalMemory([one for one in given if one is not None])
+    gm = memory([one for one in given if one is not None])
     on_device = [None if one is None else gm.place(one).tensor for one in given]
     arguments = [one if here is None else here for one, here in zip(tensors, on_device, strict=True)]
     read_back = _read_back(host_reads, kernel, tensors, given, gm)

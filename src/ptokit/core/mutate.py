@@ -173,7 +173,7 @@ def _shifts(run: Run) -> Iterator[Mutant]:
     """Each tile, 32 bytes further on."""
     for tile in run.blocks[0].ub.tiles:
         about = f"{tile.name} {SHIFT} bytes further on"
-        yield Mutant("shift", about, (tile.site.line,), "MIS", Mutation(shifted=tile.number))
+        yield Mutant("shift", about, (tile.site.line,), "MISR", Mutation(shifted=tile.number))
 
 
 def _ranges(run: Run) -> Iterator[Mutant]:

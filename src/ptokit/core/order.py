@@ -57,6 +57,8 @@ class Order:
     arrived: int = 0
     """S's writes that another pipe has heard of, and S from it: they are there for everything that S issues."""
     raced: set[tuple[int, int]] = field(default_factory=set)
+    told: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """Per step and instruction that race: the first step of the instruction that did, as pipe and place there."""
     notes: dict[object, tuple[Step, Seen]] = field(default_factory=dict)
     coherence: Coherence = field(init=False)
     shadow: Shadow = field(init=False)
@@ -146,7 +148,9 @@ class Order:
                 met.append((other, byte))
         for other, byte in met:
             # What comes before another access of the same race is ordered as soon as that one is.
-            if not any(self._comes_before(other, one) for one, _ in met if one.step is not other.step):
+            if not self._is_told(other, step) and not any(
+                self._comes_before(other, one) for one, _ in met if one.step is not other.step
+            ):
                 self._race(other, Seen(step, touch, region, step.clock[step.pipe]), byte)
         mine = self.seen.setdefault((step.pipe, region.space), {})
         shape = (region.low, region.high, region.length, region.count, region.pitch)
@@ -155,6 +159,13 @@ class Order:
             key = (step.number, *key)
         mine.pop(key, None)
         mine[key] = Seen(step, touch, region, step.clock[step.pipe])
+
+    def _is_told(self, one: Seen, step: Step) -> bool:
+        """An earlier step of the same instruction races with it, and this one comes behind that."""
+        pipe, when = self.told.setdefault(
+            (one.step.number, step.instruction.number), (step.pipe, step.clock[step.pipe])
+        )
+        return (pipe, when) != (step.pipe, step.clock[step.pipe]) and step.clock[pipe] >= when
 
     def _comes_before(self, one: Seen, other: Seen) -> bool:
         """Ordered already, or by the pair that the finding about these two asks for."""

@@ -328,7 +328,8 @@ class Queues:
         """On the way to it lies younger work that wants the rival's bytes, and no older one that does."""
         younger = False
         for step in islice(self.queue[need.pipe], AHEAD):
-            if step.touches and step is not rival and _collide(step, rival):
+            # One instruction orders its own steps.
+            if step.touches and step.instruction is not rival.instruction and _collide(step, rival):
                 if step.number < rival.number:
                     return False
                 younger = True

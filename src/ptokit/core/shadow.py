@@ -77,6 +77,7 @@ class Shadow:
         return not any(v > version and a < high and low < b for a, b, v in self.last_write.values())
 
     def _look(self, instruction: Instruction, touch: Touch, tile: UbTile) -> None:
+        low_byte = touch.regions[0].low
         parts = [region.of(self.writer) for region in touch.regions if region.places is None]
         low, high = min((int(p.min()) for p in parts), default=1), max((int(p.max()) for p in parts), default=0)
         if low == 0:
@@ -85,21 +86,20 @@ class Shadow:
             return
         numbers = [high] if low == high else np.unique(np.concatenate([part.ravel() for part in parts])).tolist()
         for number in numbers:
-            other = _written_tile(self.block, number - 1) if number else None
-            if other is None or other is tile:
+            written = _written_tiles(self.block, number - 1) if number else []
+            if not written or any(other is tile for other, _ in written):
                 continue
-            finding = self._foreign(instruction, touch, tile, other, number - 1)
+            finding = self._foreign(instruction, touch, tile, *_nearest(written, low_byte), number - 1)
             if finding is not None:
                 self.findings.append(finding)
                 return
 
     def _foreign(
-        self, instruction: Instruction, touch: Touch, tile: UbTile, other: UbTile, number: int
+        self, instruction: Instruction, touch: Touch, tile: UbTile, other: UbTile, there: int, number: int
     ) -> Finding | None:
         """Bytes that were last written through another tile."""
         writer = self.block.instructions[number]
         facts = {"tile": tile.name, "other": other.name, "written_by": writer.name, "line": writer.site.line}
-        there = writer.facts.get("writes_at", other.address)
         same_place = there == touch.address
         if same_place and other.nbytes == tile.nbytes and not touch.as_index:
             return None  # two views of one place
@@ -142,9 +142,18 @@ def words_written_by(block: Block, tile: UbTile) -> Array:
     return np.asarray(block.ub.writer[tile.address : tile.end : size] - 1)
 
 
-def _written_tile(block: Block, number: int) -> UbTile | None:
-    written = block.instructions[number].facts.get("writes")
-    return written if isinstance(written, UbTile) else None
+def _written_tiles(block: Block, number: int) -> list[tuple[UbTile, int]]:
+    """The tiles that an instruction wrote, and where each of them lay."""
+    facts = block.instructions[number].facts
+    written = facts.get("writes")
+    several: dict[int, tuple[UbTile, int]] = facts.get("also_writes", {})
+    own = [(written, facts.get("writes_at", written.address))] if isinstance(written, UbTile) else []
+    return [*own, *several.values()]
+
+
+def _nearest(written: list[tuple[UbTile, int]], low: int) -> tuple[UbTile, int]:
+    """Of several tiles the one that lies where the reader looks."""
+    return next((one for one in written if one[1] <= low < one[1] + one[0].nbytes), written[0])
 
 
 def _unwritten(block: Block, instruction: Instruction, tile: UbTile, unwritten: Array, *, as_index: bool) -> Finding:
