@@ -225,7 +225,12 @@ EXAMPLES: dict[str, Example] = {
         lambda given: scattered(given, "arg0", "arg1", False),
     ),
     "placeholders.pto": Example(found=frozenset({"PTO-P007"})),
-    "ranks.pto": Example(cannot=NO_LINES),
+    "ranks.pto": Example(
+        lambda: {"all": floats(8, 32), "part0": np.zeros((4, 32), np.float32), "part1": np.zeros((4, 32), np.float32)},
+        lambda given: {"part0": given["all"][:4], "part1": given["all"][4:]},
+        targets=("cpu", *EVERY),
+        cannot=NO_LINES,
+    ),
 }
 
 

@@ -537,11 +537,6 @@ def test_a_placeholder_cannot_be_run_and_says_where() -> None:
     assert str(finding.where) == "<text>:1:10"
 
 
-def test_a_collective_is_for_ranks() -> None:
-    with pytest.raises(RunError, match="ranks run it"):
-        parse("pto.tscatter %group, %src : (!pto.group<...>, !pto.memref<...>)").run({})
-
-
 # Arguments
 
 

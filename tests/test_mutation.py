@@ -16,7 +16,7 @@ from kernels import CASES, Case
 from launches import flush, int32, line_of, pair
 from ptokit.core.mutate import Fate, Score, mutants, mutate
 
-ROOMS = {"flag": "SH", "barrier": "SH", "flush": "H", "shift": "MIS", "range": "I"}
+ROOMS = {"flag": "SH", "barrier": "SH", "flush": "H", "shift": "MISR", "range": "I"}
 FATES = {"caught": 8, "equivalent": 12, "missed": 8}
 ON_TARGETS = [(case, target) for case in CASES for target in case.targets]
 

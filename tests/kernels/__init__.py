@@ -4,7 +4,7 @@ Every case of `CASES` is right: under any schedule it gives the expected arrays,
 The kernels of `kernels.broken` are wrong, each in one way.
 """
 
-from kernels import blocks, elements, gathers, onchip, pipelines, rows, sequences, tables
+from kernels import blocks, collectives, elements, gathers, onchip, pipelines, rows, sequences, tables
 from kernels.frame import Case
 
 CASES: list[Case] = [
@@ -16,6 +16,7 @@ CASES: list[Case] = [
     *pipelines.CASES,
     *sequences.CASES,
     *blocks.CASES,
+    *collectives.CASES,
 ]
 
 __all__ = ["CASES", "Case"]

@@ -123,8 +123,7 @@ class TextProgram:
         values = dict(zip(names, given, strict=True))
         before = {name: one.copy() for name, one in values.items() if isinstance(one, np.ndarray)}
         after = {name: one for name, one in values.items() if isinstance(one, np.ndarray)}
-        in_memory = [one.name for one in self.arguments if one.kind in ("pointer", "view") and one.name in values]
-        tensors = {name: at for at, name in enumerate(in_memory)}
+        tensors = _in_memory(self.arguments, values)
         words = {name: value for name, value in options.items() if value is not None}
         try:
             run = play(self.module, values, func=self.func, target=where, **words)
@@ -133,6 +132,21 @@ class TextProgram:
             told = [*(found.findings if found is not None else ()), *refused.findings]
             return Played(where, None, told, before, after, tensors)
         return Played(run.target, run, run.findings, before, after, tensors)
+
+
+def _in_memory(arguments: Sequence[Argument], values: Mapping[str, Any]) -> dict[str, int]:
+    """Per array in global memory: which of the run's tensors it is; a group is several, and none of them."""
+    found: dict[str, int] = {}
+    at = 0
+    for one in arguments:
+        if one.name not in values or one.kind not in ("pointer", "view", "group"):
+            continue
+        if one.kind == "group":
+            at += len(values[one.name])
+            continue
+        found[one.name] = at
+        at += 1
+    return found
 
 
 @dataclass(eq=False)

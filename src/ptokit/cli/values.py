@@ -168,7 +168,9 @@ def value_of(argument: Argument, written: str) -> Any:
         if number is None:
             raise PtoValueError(f"--arg {argument.name}: {written!r} is no number ({argument})")
         return number
-    wanted = Wanted(argument.name, element_type(argument.dtype), argument.dims)
+    # A group is written as one array, the ranks in front: only who writes it knows how many there are.
+    dims = None if argument.kind == "group" else argument.dims
+    wanted = Wanted(argument.name, element_type(argument.dtype), dims)
     call = CALL.fullmatch(written)
     if call is None:
         return read_array(Path(written), wanted.dtype, f"--arg {argument.name}")

@@ -62,7 +62,7 @@ class Argument:
 
     name: str
     value: SSAValue
-    kind: str  # pointer, view, tile or scalar
+    kind: str  # pointer, view, tile, group or scalar
     dtype: str
     dims: tuple[int, ...] | None = None
     """The shape that is wanted, -1 where any extent will do; None where any shape will do."""
@@ -73,7 +73,7 @@ class Argument:
         if self.kind == "scalar":
             return f"{self.name}: {self.dtype}"
         shape = "any shape" if self.dims is None else " x ".join("?" if d == DYNAMIC else str(d) for d in self.dims)
-        return f"{self.name}: {self.dtype}, {shape}"
+        return f"{self.name}: {self.dtype}, {shape}{' for each rank' * (self.kind == 'group')}"
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         """An array of that shape will do."""
@@ -214,8 +214,6 @@ def _argument(module: Module, value: SSAValue, name: str, op: Operation) -> Argu
         return Argument(name, value, "pointer", _element(module, op, name, of.dtype))
     if isinstance(of, TileBufType):
         return Argument(name, value, "tile", _element(module, op, name, of.dtype), of.valid)
-    if isinstance(of, GroupType):
-        raise _refused(module, op, name, "is a group of ranks: ranks run it (ptokit.comm), one core cannot")
     if isinstance(of, builtin.MemRefType):
         dims = tuple(of.get_shape())
         return Argument(name, value, "view", _element(module, op, name, dtype_of(of.element_type)), dims)
@@ -228,13 +226,13 @@ def _argument(module: Module, value: SSAValue, name: str, op: Operation) -> Argu
 
 
 def _shaped(module: Module, value: SSAValue, name: str, op: Operation) -> Argument:
-    """A view, or a tile of the documents: with extents, or a placeholder."""
+    """A view, or a tile or a group of the documents: with extents, or a placeholder."""
     of: Any = value.type
     if of.dims is None or of.dtype is None:
         message = f"%{name} is {of}: a placeholder has no extents and no element type, and cannot be run."
         fix = "Write its extents and its element type, as in 8x32xf32."
         raise RunError([module.finding("PTO-P007", Severity.ERROR, message, op, name, fix=fix)])
-    kind = "tile" if isinstance(of, TileType) else "view"
+    kind = "tile" if isinstance(of, TileType) else "group" if isinstance(of, GroupType) else "view"
     if kind == "tile" and len(of.dims) != 2:
         raise _refused(module, op, name, f"is {of}; a tile has two extents")
     return Argument(name, value, kind, _element(module, op, name, of.dtype), tuple(of.dims))
@@ -267,17 +265,18 @@ class Given:
     value: Any
 
     @property
-    def is_tensor(self) -> bool:
-        """It goes to the core as a tensor."""
-        return self.argument.kind in ("pointer", "view")
+    def tensors(self) -> dict[str, GlobalTensor]:
+        """The argument in global memory, by name: flat behind a pointer, else with its extents; a group has several."""
+        name, kind = self.argument.name, self.argument.kind
+        if kind == "group":
+            return {f"{name}{rank}": self._tensor(one) for rank, one in enumerate(self.value)}
+        return {name: self._tensor(self.value)} if kind in ("pointer", "view") else {}
 
-    @property
-    def tensor(self) -> GlobalTensor:
-        """The argument in global memory: flat behind a pointer, else with its extents."""
-        if isinstance(self.value, GlobalTensor):
-            return self.value
-        extents = (self.value.size,) if self.argument.kind == "pointer" else self.value.shape
-        return GlobalTensor(self.value, self.argument.dtype, (1,) * (MOST_DIMS - len(extents)) + tuple(extents))
+    def _tensor(self, value: Any) -> GlobalTensor:
+        if isinstance(value, GlobalTensor):
+            return value
+        extents = (value.size,) if self.argument.kind == "pointer" else value.shape
+        return GlobalTensor(value, self.argument.dtype, (1,) * (MOST_DIMS - len(extents)) + tuple(extents))
 
 
 def given_for(entry: Entry, arrays: Mapping[str, Any]) -> list[Given]:
@@ -311,6 +310,8 @@ def _wanted(entry: Entry) -> str:
 def _checked(argument: Argument, value: Any) -> Any:
     if argument.kind == "scalar":
         return _scalar(argument, value)
+    if argument.kind == "group":
+        return _members(argument, value)
     if isinstance(value, GlobalTensor) and argument.kind != "tile":
         if value.dtype.name != argument.dtype:
             raise PtoTypeError(f"{argument.name} is a tensor of {value.dtype}; {argument.dtype} is wanted")
@@ -322,6 +323,14 @@ def _checked(argument: Argument, value: Any) -> Any:
     if not argument.fits(value.shape):
         raise PtoValueError(f"{argument.name} is an array of shape {value.shape}; wanted: {argument}")
     return value
+
+
+def _members(argument: Argument, value: Any) -> list[Any]:
+    """The tensors of a group, one per rank: a list, or an array with the ranks in front."""
+    if not isinstance(value, list | tuple) and not (isinstance(value, np.ndarray) and value.ndim):
+        raise PtoTypeError(f"{argument.name} is {a_kind(value)}; a list of one array per rank is wanted ({argument})")
+    one = replace(argument, kind="view")
+    return [_checked(replace(one, name=f"{argument.name}[{rank}]"), each) for rank, each in enumerate(value)]
 
 
 def _scalar(argument: Argument, value: Any) -> Number:

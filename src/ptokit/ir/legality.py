@@ -10,12 +10,15 @@ from xdsl.ir import Operation, SSAValue
 
 from ptokit.access.instructions import judge_call, legality, read_call
 from ptokit.access.plan import Machine
+from ptokit.comm.rules import KINDS, collective
+from ptokit.comm.rules import judge as judge_collective
 from ptokit.core import transfers, vector
 from ptokit.errors import PtoError
 from ptokit.findings import Finding, Severity
 from ptokit.ir.arithmetic import Number
 from ptokit.ir.dialect import ops
-from ptokit.ir.operands import Numbers, Unfit, is_view, lie_of, tensor_of, tile_of
+from ptokit.ir.dialect.attributes import word
+from ptokit.ir.operands import Numbers, Unfit, is_group, is_view, lie_of, root_of, tensor_of, tile_of
 from ptokit.tensors import DYNAMIC, GlobalTensor, Tile
 
 if TYPE_CHECKING:
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
 
 STRUCTURE = "PTO-P012"
 CANNOT = "PTO-P014"
-NEEDS_A_RUN = "PTO-L006"
-"""The rule that every dynamic extent has a value: only a run knows."""
+NEEDS_A_RUN = frozenset({"PTO-L006", "PTO-R008"})
+"""The rules that every dynamic extent has a value: only a run knows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +82,22 @@ TOKENS = {
     "PTO-L028": "table",
     "PTO-L029": "table",
     "PTO-L030": "atomicType",
+    "PTO-R002": "root",
+    "PTO-R003": "group",
+    "PTO-R005": "ping",
+    "PTO-R006": "local",
+    "PTO-R007": "local",
+    "PTO-R009": "ping",
+    "PTO-R010": "pong",
+    "PTO-R011": "ping",
+    "PTO-R012": "local",
+    "PTO-R013": "ping",
+    "PTO-R014": "pong",
+    "PTO-R015": "local",
+    "PTO-R020": "reduceOp",
+    "PTO-R021": "ping",
+    "PTO-R022": "ping",
+    "PTO-R023": "local",
 }
 """Which operand, or which attribute, a rule is about."""
 
@@ -95,7 +114,7 @@ def legal(asked: Asked) -> list[Finding]:
                 STRUCTURE, Severity.ERROR, f"{asked.op.name}: {wrong}.", asked.op, target=asked.machine.name
             )
         ]
-    return [one for one in told if one.id != NEEDS_A_RUN]
+    return [one for one in told if one.id not in NEEDS_A_RUN]
 
 
 def _unfit(asked: Asked, unfit: Unfit) -> Finding:
@@ -184,11 +203,37 @@ def _scalar(asked: Asked, value: SSAValue, dst: Tile) -> Number:
     return 0 if found is None or (dst.dtype.kind == "uint" and isinstance(found, int) and found < 0) else found
 
 
+def _collected(asked: Asked) -> list[Finding]:
+    op = asked.op
+    first, _, members = op.given_operands
+    places = {name: value for name in ("ping", "pong", "acc") if (value := op.operand_called(name)) is not None}
+    roots = {root_of(value): asked.tile(value) for value in places.values()}
+    # Tiles of one type are one object until each gets memory of its own.
+    apart = {root: tile.copy() for root, tile in roots.items()}
+    tiles = {name: apart[root_of(value)] for name, value in places.items()}
+    ping = tiles.pop("ping")
+    local = tensor_of(first[0], asked.numbers, ping, follows=True)
+    slices = [tensor_of(one, asked.numbers, ping, follows=True) for one in members]
+    if any(is_group(one.type) for one in members):
+        slices = slices[:1] * ranks_of(op, local, slices[0])
+    options = {"root": op.root_rank or 0, "reduce": word(op.properties.get("reduceOp"), "sum")}
+    call = collective(op.collective, local, slices, ping, target=asked.machine.name, **tiles, **options)
+    return [asked.finding(one, {"local": op.FIRST[0]}) for one in judge_collective(call)]
+
+
+def ranks_of(op: ops.CommOp, local: GlobalTensor, slice_: GlobalTensor) -> int:
+    """How many ranks a group has of which only the tensors' type is known: as many as the local tensor has rows for."""
+    if not KINDS[op.collective].splits or not (local.is_known and slice_.is_known) or not slice_.extent(3):
+        return max((op.root_rank or 0) + 1, 1)
+    return max(local.extent(3) // slice_.extent(3), 1)
+
+
 JUDGES: dict[type[Operation], Callable[[Asked], list[Finding]]] = {
     ops.MScatterOp: _scattered,
     ops.MGatherOp: _gathered,
     ops.TLoadOp: _loaded,
     ops.TStoreOp: _stored,
     **dict.fromkeys(ops.VECTOR_OPS.values(), _computed),
+    **dict.fromkeys(ops.COMM_OPS, _collected),
 }
 """What the targets have rules for."""

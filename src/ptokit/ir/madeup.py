@@ -49,7 +49,8 @@ class MadeUp:
     def arguments(self) -> dict[str, Any]:
         """By name."""
         made = {one.name: self._made(one) for one in self.entry.needed}
-        total = sum(one.nbytes for one in made.values() if isinstance(one, np.ndarray))
+        every = [one for given in made.values() for one in (given if isinstance(given, list) else [given])]
+        total = sum(one.nbytes for one in every if isinstance(one, np.ndarray))
         if total > MOST_BYTES:
             raise MemoryError(f"its views need {total} bytes, more than are made up for a dry run")
         return made
@@ -60,6 +61,8 @@ class MadeUp:
         if one.kind == "pointer":
             return self._values(self._elements(one), one.dtype)
         dims = self._dims(one)
+        if one.kind == "group":
+            return [self._view(one, dims) for _ in range(self._ranks(one, dims))]
         return self._view(one, dims) if one.kind == "view" else self._values(prod(dims), one.dtype).reshape(dims)
 
     def _view(self, one: Argument, dims: tuple[int, ...]) -> Any:
@@ -72,6 +75,16 @@ class MadeUp:
         front = DIMS - len(dims)
         shape, stride = (*(1,) * front, *there), (*(DYNAMIC,) * front, *strides)
         return GlobalTensor(self._values(reach(there, strides), one.dtype), one.dtype, shape, stride)
+
+    def _ranks(self, one: Argument, dims: tuple[int, ...]) -> int:
+        """As many ranks as there are rows for in what the collective takes apart, or puts together."""
+        counts = [2]
+        for use in one.value.uses:
+            op = use.operation
+            if isinstance(op, ops.CommTScatterOp | ops.CommTGatherOp):
+                rows = (1, 1, *lie_of(op.operands[0], self.numbers).dims)[-2]
+                counts.append((self.size if rows == DYNAMIC else rows) // max((1, 1, *dims)[-2], 1))
+        return max(counts[-1], 1)
 
     def _dims(self, one: Argument) -> tuple[int, ...]:
         """Extents that are open: what fits."""

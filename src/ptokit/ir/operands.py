@@ -23,6 +23,7 @@ from ptokit.ir.dialect.attributes import word
 from ptokit.ir.dialect.ops import AllocTileOp, MakeTensorViewOp, PartitionViewOp, SetValidShapeOp, TAssignOp
 from ptokit.ir.dialect.types import (
     DocType,
+    GroupType,
     MemrefDocType,
     PartitionTensorViewType,
     TensorViewType,
@@ -108,7 +109,7 @@ class Numbers:
 def is_open(kind: Attribute) -> bool:
     """A placeholder that leaves its extents or its element type open."""
     return isinstance(kind, DocType) and (
-        kind.dims is None or kind.dtype is None or not isinstance(kind, TileType | MemrefDocType)
+        kind.dims is None or kind.dtype is None or not isinstance(kind, TileType | MemrefDocType | GroupType)
     )
 
 
@@ -120,6 +121,11 @@ def is_tile(kind: Attribute) -> bool:
 def is_view(kind: Attribute) -> bool:
     """A view on global memory, or what the documents write for one."""
     return isinstance(kind, TensorViewType | PartitionTensorViewType | MemrefDocType | builtin.MemRefType)
+
+
+def is_group(kind: Attribute) -> bool:
+    """The tensors of all ranks, as the documents write them."""
+    return isinstance(kind, GroupType)
 
 
 def dtype_in(kind: Attribute) -> str | None:

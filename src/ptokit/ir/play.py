@@ -59,7 +59,8 @@ class Performance:
 
     def __init__(self, module: Module, entry: Entry, given: Sequence[Given]) -> None:
         self.program, self.entry, self.given = Program(module), entry, given
-        self.tensors = [one.tensor for one in given if one.is_tensor]
+        named = [(name, tensor) for one in given for name, tensor in one.tensors.items()]
+        self.names, self.tensors = [name for name, _ in named], [tensor for _, tensor in named]
         self.players: list[Player] = []
 
     def kernel(self) -> Callable[..., None]:
@@ -79,7 +80,7 @@ class Performance:
             finally:
                 stand_at(core, None)
 
-        names = ["k", *(one.argument.name for one in self.given if one.is_tensor)]
+        names = ["k", *self.names]
         kind = inspect.Parameter.POSITIONAL_ONLY
         made = [inspect.Parameter(name if name.isidentifier() else f"arg_{n}", kind) for n, name in enumerate(names)]
         if len({one.name for one in made}) == len(made):

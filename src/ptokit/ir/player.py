@@ -104,9 +104,12 @@ class Player:
                 shape = None if kept is None else (kept.shape[0], kept.shape[1])
                 value = Outside(argument.name, argument.value.type, kept, shape)  # type: ignore[arg-type]
                 self.outside[argument.name] = value
-            elif one.is_tensor:
-                tensor = next(tensors)
-                value = Pointer(tensor) if argument.kind == "pointer" else View.of_tensor(tensor)
+            elif argument.kind == "pointer":
+                value = Pointer(next(tensors))
+            elif argument.kind == "view":
+                value = View.of_tensor(next(tensors))
+            elif argument.kind == "group":
+                value = [View.of_tensor(next(tensors)) for _ in one.value]
             self.values[argument.value] = value
 
     def region(self, region: Region, arguments: Values = ()) -> tuple[Operation | None, list[Any]]:
@@ -198,6 +201,18 @@ class Player:
         if not isinstance(found, View):
             raise PtoTypeError(f"%{self.name(value)} is no view on global memory, {value.type}")
         return found
+
+    def group(self, values: Iterable[SSAValue]) -> list[View]:
+        """The tensors of the ranks: a view each, or a whole group from outside."""
+        found: list[View] = []
+        for value in values:
+            given = self.values[value]
+            found += given if isinstance(given, list) else [self.view(value)]
+        return found
+
+    def parts(self, op: ops.CommOp, local: View, members: list[View]) -> tuple[View, list[View]]:
+        """What a collective moves: all of it."""
+        return local, members
 
     def name(self, value: SSAValue) -> str:
         """What the text calls it."""
@@ -502,10 +517,19 @@ HANDLERS.update({ops.VECTOR_OPS[name].name: _vector for name in OPS})
 
 
 @plays(*ops.COMM_OPS)
-def _collective(player: Player, op: Operation) -> None:
-    raise player.program.refusal(
-        op, f"{op.name} moves data between ranks: ranks run it (ptokit.comm), one core by itself cannot."
-    )
+def _collective(player: Player, op: ops.CommOp) -> None:
+    """The root's part, on its core: the tensors of the group are remote memory as it sees them."""
+    first, _, members = op.given_operands
+    name = op.collective
+    tiles = {
+        one: player.tile(value) for one in ("ping", "pong", "acc") if (value := op.operand_called(one)) is not None
+    }
+    whole, parts = player.parts(op, player.view(first[0]), player.group(members))
+    local, *slices = (one.tensor(tiles["ping"], follows=True) for one in (whole, *parts))
+    more = {"op": word(op.properties.get("reduceOp"), "sum")} if name == "treduce" else {}
+    given = {op.FIRST[0]: local, "slices": slices, **tiles, **more, "root": op.root_rank or 0, "wait": player.wait}
+    event = getattr(player.core, name)(**given)
+    player.done(event, *(first[:1] if op.FIRST[0] == "dst" else members))
 
 
 @plays(ops.TScatterOp)

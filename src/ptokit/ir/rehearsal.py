@@ -234,7 +234,9 @@ class Rehearsal:
         """Without what depends on made-up data."""
         constant = {str(self.module.where(op)) for op in self.constant}
         for one in findings:
-            if one.id.startswith(NEVER) or (one.id.startswith("PTO-L") and (self.is_open or self.is_shortened)):
+            if one.id.startswith(NEVER) or (
+                one.id.startswith(("PTO-L", "PTO-R")) and (self.is_open or self.is_shortened)
+            ):
                 continue
             if one.id.startswith(BY_DATA) and (str(one.where) not in constant or self.is_shortened):
                 continue

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import scf
 
+from ptokit.comm.rules import KINDS
 from ptokit.core.playing import stand_at
 from ptokit.errors import PtoValueError
 from ptokit.ir.arguments import Given
-from ptokit.ir.dialect.ops import MakeTensorViewOp
+from ptokit.ir.dialect.ops import CommOp, MakeTensorViewOp
 from ptokit.ir.play import Performance
 from ptokit.ir.player import Player
 from ptokit.ir.values import DIMS, View
@@ -82,6 +83,22 @@ class ShortPlayer(Player):
         if isinstance(op, MakeTensorViewOp):
             self.values[op.view] = small(self.values[op.view])
 
+    def parts(self, op: CommOp, local: View, members: list[View]) -> tuple[View, list[View]]:
+        """Of each rank's rows and columns a few chunks, and the last one as it is."""
+        if not members:
+            return local, members
+        ping = self.tile(op.given_operands[1][0])
+        true = [getattr(one, "true", ()) or one.shape for one in (local, *members)]
+        front = true[1][:3]
+        few = tuple(few_chunks(extent, step) for extent, step in zip(true[1][3:], ping.valid, strict=True))
+        rows = few[0] * (len(members) if KINDS[op.collective].splits else 1)
+        is_plain = all(one == true[1] for one in true[1:]) and true[0][:3] == front and true[0][4] == true[1][4]
+        needed = true[1][3] * (len(members) if KINDS[op.collective].splits else 1)
+        if few == true[1][3:] or not is_plain or true[0][3] < needed:
+            return local, members
+        start = (0,) * DIMS
+        return local.part(start, (*front, rows, few[1])), [one.part(start, (*front, *few)) for one in members]
+
     def bind(self, given: Iterable[Given], on_device: Sequence[Any]) -> None:
         """The arguments; a view whose tensor was made smaller than its type says knows how large it should be."""
         every = list(given)
@@ -104,6 +121,15 @@ def shortened(rounds: range) -> list[int]:
     """
     skipped = max((len(rounds) - 2 * ROUNDS) // ROUNDS * ROUNDS, 0)
     return [*rounds[:ROUNDS], *rounds[ROUNDS + skipped :]]
+
+
+def few_chunks(extent: int, step: int) -> int:
+    """Two whole chunks and what is left for the last one, where there are more.
+
+    >>> few_chunks(100, 8), few_chunks(96, 8), few_chunks(20, 8)
+    (20, 16, 20)
+    """
+    return extent if step < 1 or extent <= 3 * step else 2 * step + extent % step
 
 
 # Views

@@ -16,7 +16,7 @@ from ptokit.findings import Finding, Severity
 from ptokit.ir.dialect import ops
 from ptokit.ir.dialect.attributes import word
 from ptokit.ir.dialect.types import PtrType, TileBufType, UnknownType, dtype_of
-from ptokit.ir.operands import Numbers, dtype_in, is_open, is_tile, is_view, lie_of
+from ptokit.ir.operands import Numbers, dtype_in, is_group, is_open, is_tile, is_view, lie_of
 from ptokit.ir.parsing import one_sentence
 from ptokit.tensors import DYNAMIC
 
@@ -142,13 +142,15 @@ KIND: dict[str, Callable[[Any], bool]] = {
     "a tile": is_tile,
     "a view on global memory": is_view,
     "a tile or a view": lambda kind: is_tile(kind) or is_view(kind),
+    "a view on global memory, or a group of them": lambda kind: is_view(kind) or is_group(kind),
     "a pointer": lambda kind: isinstance(kind, PtrType),
     "a number": lambda kind: dtype_of(kind) is not None,
 }
 """What an operand has to be, by the words of the sentence."""
 
 TILE, VIEW, POINTER, NUMBER = "a tile", "a view on global memory", "a pointer", "a number"
-COLLECTIVE = {"src": VIEW, "dst": VIEW, "acc": TILE, "ping": TILE, "pong": TILE, "group": VIEW}
+MEMBERS = "a view on global memory, or a group of them"
+COLLECTIVE = {"src": VIEW, "dst": VIEW, "acc": TILE, "ping": TILE, "pong": TILE, "group": MEMBERS}
 KINDS: dict[type[Operation], Mapping[str, str]] = {
     ops.MakeTensorViewOp: {"ptr": POINTER, "view": VIEW},
     ops.PartitionViewOp: {"view": VIEW, "partition": VIEW},
@@ -298,7 +300,8 @@ def _collective(structure: Structure, op: ops.CommOp) -> Iterator[Sentence]:
         yield (f"{op.name}: the group is empty.",)
         return
     root = op.root_rank
-    if root is not None and not 0 <= root < len(members):
+    is_counted = not any(is_group(one.type) for one in members)
+    if root is not None and is_counted and not 0 <= root < len(members):
         yield f"{op.name}: the root is {root}; the group has ranks 0 to {len(members) - 1}.", "root"
     if len({str(one.type) for one in members}) > 1:
         yield f"{op.name}: the members of the group have different types.", "group"

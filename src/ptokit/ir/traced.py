@@ -17,6 +17,7 @@ from xdsl.dialects import arith, builtin, func
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ptokit.access.call import Access
+from ptokit.comm.rules import KINDS, Collective
 from ptokit.core.block import Block as CoreBlock
 from ptokit.core.gm import address_of
 from ptokit.core.pipes import EVENT_IDS, NAMES, Instruction
@@ -242,6 +243,11 @@ class Writer:
             found = self.views[key] = self._made_view(number, element, tensor)
         return found
 
+    def _whole_view(self, tensor: GlobalTensor) -> SSAValue:
+        """A view of this tensor and nothing else."""
+        number, element = self._argument(tensor)
+        return self._tensor_view(number, element, tensor)
+
     def _made_view(self, number: int, element: int, tensor: GlobalTensor) -> SSAValue:
         whole = self.run.tensors[number]
         assert whole is not None
@@ -457,6 +463,19 @@ def _vector(to: Writer, one: Instruction) -> None:
     to.body.append(made.of_operands(operands, about))
 
 
+def _collective(to: Writer, one: Instruction) -> None:
+    call: Collective = one.facts["call"]
+    made: Any = next(op for op in ops.COMM_OPS if op.name == f"pto.comm.{one.name}")
+    names = [name for name, _ in call.tiles]
+    operands: Operands = dict(zip(names, to._taken(one), strict=True))
+    # The members of a group have one type: views of their own extents, whatever the arguments look like.
+    operands |= {made.FIRST[0]: to._view(call.local), "group": [to._whole_view(member) for member in call.slices]}
+    about: dict[str, Attribute] = {"root": builtin.IntegerAttr(call.root, builtin.i32)}
+    if call.acc is not None:
+        about["reduceOp"] = attrs.ReduceOpAttr(call.reduce)
+    to.body.append(made.of_operands(operands, about))
+
+
 def _flags(to: Writer, one: Instruction) -> None:
     source, sink, event = one.operands
     made = ops.SetFlagOp if one.name == "set_flag" else ops.WaitFlagOp
@@ -495,6 +514,7 @@ WRITERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "tstore": _tstore,
     "mscatter": _access,
     "mgather": _access,
+    **dict.fromkeys(KINDS, _collective),
     "set_flag": _flags,
     "wait_flag": _flags,
     "pipe_barrier": _barrier,

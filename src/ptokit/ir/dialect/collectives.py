@@ -88,6 +88,11 @@ class CommOp(PtoOp):
         return first, tiles, list(getattr(self, "group", ()))
 
     @property
+    def collective(self) -> str:
+        """Which of them it is: `tscatter`."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def root_rank(self) -> int | None:
         """Which rank is the root."""
         found = word(self.properties.get("root"))
