@@ -173,3 +173,12 @@ def test_a_finding_as_text_and_as_json() -> None:
     assert str(finding) == "k.py:3:4: error PTO-L012 [a5]: It is wrong. Fix: Mend."
     assert finding.as_dict()["where"] == {"file": "k.py", "line": 3, "column": 4}
     assert pto.Finding("PTO-L012", pto.Severity.NOTE, None, "Hm.").as_dict()["where"] is None
+
+
+def test_a_tensor_of_any_type_becomes_an_array_with_its_gaps_left_out() -> None:
+    for name in ("float8_e4m3", "float8_e5m2", "bfloat16", "float32", "int8"):
+        memory = np.arange(24).astype(element_type(name).numpy)
+        tensor = pto.GlobalTensor(memory, name, (1, 1, 1, 3, 5), (24, 24, 24, 8, 1))
+        found = np.array(tensor)
+        assert found.dtype == memory.dtype
+        assert found.tobytes() == memory.reshape(3, 8)[:, :5].tobytes()

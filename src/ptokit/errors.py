@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -107,11 +107,11 @@ def well_called(function: Callable[Given, Back]) -> Callable[Given, Back]:
     by_place = [n for n, one in form.items() if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     needed = [name for name in by_place if form[name].default is inspect.Parameter.empty]
 
-    @wraps(function)
-    def called(*args: Given.args, **kwargs: Given.kwargs) -> Back:
+    def diagnosed(args: Sequence[object], kwargs: Mapping[str, object]) -> PtoTypeError | None:
+        """What is wrong with how it was called."""
         unknown = [name for name in kwargs if name not in form]
         if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
-            raise no_such_keyword(called_name, unknown[0], own)
+            return no_such_keyword(called_name, unknown[0], own)
         missing = [name for name in needed if name not in by_place[: len(args)] and name not in kwargs]
         surplus = len(args) > len(by_place) and inspect.Parameter.VAR_POSITIONAL not in kinds
         if missing or surplus or any(name in kwargs for name in by_place[: len(args)]):
@@ -119,8 +119,18 @@ def well_called(function: Callable[Given, Back]) -> Callable[Given, Back]:
             given = len(args) - (len(by_place) - len(places))
             lack = f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} missing; " if missing else ""
             takes = f"{listed(places)}, once each" if places else "no operands"
-            raise PtoTypeError(f"{called_name} takes {takes}; {lack}{given} were given by place")
-        return function(*args, **kwargs)
+            return PtoTypeError(f"{called_name} takes {takes}; {lack}{given} were given by place")
+        return None
+
+    @wraps(function)
+    def called(*args: Given.args, **kwargs: Given.kwargs) -> Back:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:  # looked at only now, so that a right call costs nothing
+            wrong = diagnosed(args, kwargs)
+            if wrong is None:
+                raise
+        raise wrong
 
     return called
 

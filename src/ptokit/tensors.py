@@ -458,7 +458,9 @@ class GlobalTensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """The five-dimensional view."""
         strides = tuple(step * self.dtype.itemsize for step in self.stride)
-        view = np.lib.stride_tricks.as_strided(self.memory[self.base :], self.shape, strides)
+        # As plain bits, since NumPy strides no element type of others.
+        plain = self.memory[self.base :].view(self.dtype.bits)
+        view = np.lib.stride_tricks.as_strided(plain, self.shape, strides).view(self.dtype.numpy)
         return np.array(view, dtype=dtype, copy=copy)
 
     def __repr__(self) -> str:

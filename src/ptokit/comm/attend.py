@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import selectors
 import signal
@@ -30,6 +31,8 @@ class Child:
     """How it ended: its exit code, or minus the signal that killed it."""
     stopped_since: float | None = None
     mistake: RankError | None = None
+    when: float = 0.0
+    """Of the mistake, among those of other ranks: a death comes first, an end that was made comes last."""
 
     @property
     def has_ended(self) -> bool:
@@ -137,7 +140,7 @@ def _end_who_cannot(boards: Boards, children: Sequence[Child], over: float | Non
 
 
 def _give_up(boards: Boards, child: Child, message: str) -> None:
-    child.mistake = error("PTO-R032", message, rank=child.peer.rank)
+    child.mistake, child.when = error("PTO-R032", message, rank=child.peer.rank), math.inf
     announce(boards, child.peer.rank, child.mistake)
     _kill(child)
 

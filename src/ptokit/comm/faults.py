@@ -41,6 +41,8 @@ class RankError(PtoError, RuntimeError):
     ) -> None:
         self.findings = list(findings)
         self.failures = dict(failures or {})
+        self.is_echo = False
+        """Another rank has failed, and this one has been told."""
         super().__init__(message)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ptokit.errors import PtoError, PtoTypeError, PtoValueError, a_kind
 from ptokit.tensors import GlobalTensor, whole
 
 if TYPE_CHECKING:
+    from ptokit.comm.collectives import Prepared
     from ptokit.comm.rank import Rank
 
 
@@ -47,7 +48,7 @@ class Group:
         self.root = root
         self.parts = tuple(parts)
         self.window = window
-        self.prepared: dict[str, Any] = {}
+        self.prepared: dict[str, Prepared] = {}
         """What a collective has worked out, by its name, for the next call with the same operands."""
 
     @property

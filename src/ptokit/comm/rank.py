@@ -93,7 +93,7 @@ class Rank:
     def abort(self, mistake: BaseException) -> RankError:
         """Tell all others that this rank has failed."""
         failed = as_rank_error(self.transport.peers[self.rank], mistake)
-        if not isinstance(mistake, RankError):
+        if not failed.is_echo:
             self.transport.abort(failed)
         return failed
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ptokit.comm.faults import Peer, RankError, error, named
 from ptokit.comm.recording import WAITS, Recorder
-from ptokit.comm.words import WORD, Bytes
+from ptokit.comm.words import WORD, Bytes, address_of
 from ptokit.errors import PtoIndexError, PtoValueError
 
 SLOT_BYTES = 2048
@@ -117,6 +117,8 @@ class Window:
     local: Bytes
     reaches: list[Reach]
     sizes: list[int]
+    busy: list[int]
+    """Per rank: the window whose word says who writes there; those over the same memory share one."""
     owner: object = None
     """Keeps the caller's memory alive."""
     is_freed: bool = False
@@ -167,7 +169,13 @@ class Window:
         if not self.is_freed:
             self.is_freed = True
             self.transport.store(self.transport.rank, self.transport.layout.window_state(self.number), FREED)
+            self.transport.live.pop(self.number, None)
             self.owner = None
+
+    def overlaps(self, low: int, high: int) -> bool:
+        """This rank's memory in it has bytes at these addresses."""
+        start = address_of(self.local)
+        return start < high and low < start + self.local.nbytes
 
 
 class Transport(ABC):
@@ -186,6 +194,8 @@ class Transport(ABC):
         self.lock = threading.RLock()
         self.landing: Window | None = None
         self.recorder: Recorder | None = None
+        self.live: dict[int, Window] = {}
+        """What is registered is kept: another rank may write there at any time."""
 
     # What an engine brings
 
@@ -335,7 +345,9 @@ class Transport(ABC):
         failed = self.load(self.rank, Layout.FAILURE)
         if failed > 0:
             length = self.load(self.rank, Layout.TEXT_LENGTH)
-            raise pickle.loads(self.read_own(Layout.TEXT, length))
+            told: RankError = pickle.loads(self.read_own(Layout.TEXT, length))
+            told.is_echo = True
+            raise told
 
     def _must_be_there(self, missing: Callable[[], list[int]], what: str, any_of: bool) -> None:
         """Who is waited for can still come."""
@@ -346,7 +358,12 @@ class Transport(ABC):
             return
         peers = named([f"{self.peers[rank]} {ways[rank]}" for rank in gone])
         raise error(
-            "PTO-R030", f"{peers}; {self.peers[self.rank]} was waiting at {what}.", ranks=gone, at=what, rank=self.rank
+            "PTO-R030",
+            f"{peers}; {self.peers[self.rank]} was waiting at {what}.",
+            ranks=gone,
+            left=[rank for rank in gone if ways[rank] != GONE],
+            at=what,
+            rank=self.rank,
         )
 
     def _way_out(self, rank: int) -> str:
@@ -375,8 +392,12 @@ class Transport(ABC):
             self.store(self.rank, self.layout.window_state(number), LIVE)
             for word in (self.layout.window_busy, self.layout.window_registered, self.layout.window_rung):
                 self.store(self.rank, word(number), 0)
-            sizes = self.exchange(memory.nbytes, "the registration of memory")
-            found = Window(self, number, memory, self.register(memory), sizes, owner)
+            low = address_of(memory)
+            busy = next((k for k, one in self.live.items() if one.overlaps(low, low + memory.nbytes)), number)
+            told = self.exchange((memory.nbytes, busy), "the registration of memory")
+            sizes, who = ([one[k] for one in told] for k in range(2))
+            found = Window(self, number, memory, self.register(memory), sizes, who, owner)
+            self.live[number] = found
             self.barrier()  # nobody lets go of memory that another is about to open
             return found
 

@@ -96,7 +96,7 @@ def _failed(outcomes: Sequence[Outcome]) -> RankError:
     """One error for a run: what failed first, and what every other rank had to say."""
     failures = {rank: one.mistake for rank, one in enumerate(outcomes) if one.mistake is not None}
     # A rank that only reports another's failure is never the first.
-    order = sorted(failures, key=lambda rank: (_is_echo(failures[rank], rank), outcomes[rank].when))
+    order = sorted(failures, key=lambda rank: (failures[rank].is_echo, outcomes[rank].when))
     first = failures[order[0]]
     findings = []
     for rank in order:
@@ -106,10 +106,6 @@ def _failed(outcomes: Sequence[Outcome]) -> RankError:
     for note in getattr(first, "__notes__", ()):
         failed.add_note(note)
     return failed
-
-
-def _is_echo(mistake: RankError, rank: int) -> bool:
-    return bool(mistake.findings) and mistake.findings[0].facts.get("rank", rank) != rank
 
 
 def _play(rank: Rank, function: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
@@ -221,23 +217,24 @@ def _packed(outcome: Outcome, number: int) -> bytes:
     notes = list(getattr(mistake, "__notes__", ()))
     for cause in (mistake.__cause__ if mistake else None, None):
         with suppress(Exception):
-            packed = pickle.dumps((outcome.value, mistake, cause, notes, outcome.when))
+            is_echo = mistake is not None and mistake.is_echo
+            packed = pickle.dumps((outcome.value, mistake, cause, notes, outcome.when, is_echo))
             pickle.loads(packed)
             return packed
     what = type(outcome.value).__name__
     refused = error(
         "PTO-R031", f"rank {number} returned a {what}, which cannot be pickled: return arrays and plain values."
     )
-    return pickle.dumps((None, refused, None, [], outcome.when))
+    return pickle.dumps((None, refused, None, [], outcome.when, False))
 
 
 def _outcome(child: Child) -> Outcome:
     if not child.answer:
         lost = error("PTO-R030", f"{child.peer} ended without a word.", rank=child.peer.rank)
-        return Outcome(mistake=child.mistake or lost)
-    value, mistake, cause, notes, when = pickle.loads(bytes(child.answer))
+        return Outcome(mistake=child.mistake or lost, when=child.when)
+    value, mistake, cause, notes, when, is_echo = pickle.loads(bytes(child.answer))
     if mistake is not None:
-        mistake.__cause__ = cause
+        mistake.__cause__, mistake.is_echo = cause, is_echo
         for note in notes:
             mistake.add_note(note)
     return Outcome(value, mistake, when)

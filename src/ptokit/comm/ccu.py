@@ -1,0 +1,152 @@
+"""The other engine of a5: a collective unit that moves the slices by itself, once every rank has registered and rung.
+
+The host of each rank registers; its vector core rings the rank's own gate, by writing `mask | 1 << 63` to a slot. The
+root's unit then writes (or, for a gather, reads) each rank's slice as flat bytes, and a barrier of all ends it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ptokit.comm.faults import RankError, RankTimeout, error, named
+from ptokit.comm.group import Group
+from ptokit.errors import PtoTypeError, PtoValueError, a_kind, well_called
+from ptokit.tensors import whole
+
+if TYPE_CHECKING:
+    from ptokit.comm.collectives import Collected, Prepared
+
+MASK_BITS = 16
+RUNG = 1 << 63
+SLOT_BYTES = 8
+
+
+class CcuGate:
+    """A rank's gate: the slot that its kernel waits on, and the mask of 16 bits that opens it.
+
+    >>> hex(CcuGate(slot=0x1000, mask=0x3).word)
+    '0x8000000000000003'
+    """
+
+    @well_called
+    def __init__(self, slot: int, mask: int) -> None:
+        self.slot, self.mask = whole(slot, "slot"), whole(mask, "mask")
+        if self.slot <= 0 or self.slot % SLOT_BYTES or self.slot >= 1 << 64:
+            raise PtoValueError(f"slot={self.slot:#x} is no address of a slot: it is above 0 and divisible by 8")
+        if not 0 < self.mask < 1 << MASK_BITS:
+            raise PtoValueError(f"mask={self.mask:#x}; a gate has 16 bits, and needs one at least")
+
+    @property
+    def word(self) -> int:
+        """What is written to the slot to ring it."""
+        return self.mask | RUNG
+
+    def __repr__(self) -> str:
+        return f"CcuGate(slot={self.slot:#x}, mask={self.mask:#x})"
+
+
+@well_called
+def register(group: Group) -> None:
+    """Register and launch the CCU's kernel for this group on this rank; every rank does it, before the collective."""
+    if not isinstance(group, Group):
+        raise PtoTypeError(f"register: the group is {a_kind(group)}; make it with rank.group(...)")
+    transport = group.rank.transport
+    transport.must_be_open()
+    transport.store(transport.rank, transport.layout.window_registered(group.window.number), _what(group))
+
+
+def _what(group: Group) -> int:
+    """What has to be the same on all ranks: how many they are, the root, the payload."""
+    part = group.parts[group.rank.rank]
+    said = f"{group.size} {group.root} {part.dtype} {part.shape}"
+    return 1 + zlib.crc32(said.encode())
+
+
+def on_ccu(prepared: Prepared, gate: CcuGate | None, stores_input: bool) -> Collected:
+    """One rank's side of a collective on the CCU. Whoever forgets something is named, and nobody hangs."""
+    group, op = prepared.group, prepared.call.op
+    transport = group.rank.transport
+    _must_have_gate(op, group, gate)
+    if not transport.load(transport.rank, transport.layout.window_registered(group.window.number)):
+        raise _unregistered(op, group, [transport.rank])
+    if stores_input and (group.is_root or op == "tgather"):
+        prepared.store_input()
+    rung = transport.layout.window_rung(group.window.number)
+    turn = transport.load(transport.rank, rung) + 1
+    transport.store(transport.rank, rung, turn)
+    if group.is_root:
+        _all_registered(op, group)
+    if op == "tgather":  # which, unlike a scatter, has a barrier before the data path
+        _all_rung(op, group, rung, turn)
+    if group.is_root:
+        prepared()
+    _all_rung(op, group, rung, turn)
+    transport.barrier()
+    return prepared.report
+
+
+def _must_have_gate(op: str, group: Group, gate: object) -> None:
+    if gate is None:
+        raise error(
+            "PTO-R051",
+            f"{op}: {group.rank.peers[group.rank.rank]} has no gate to ring; its kernel would wait for ever.",
+            rank=group.rank.rank,
+        )
+    if not isinstance(gate, CcuGate):
+        raise PtoTypeError(f"{op}: gate is {a_kind(gate)}; a CcuGate(slot, mask) is wanted")
+
+
+def _all_registered(op: str, group: Group) -> None:
+    """The root's unit reaches every rank's kernel, and all of them mean the same."""
+    transport, number = group.rank.transport, group.window.number
+    word = transport.layout.window_registered(number)
+
+    def missing() -> list[int]:
+        return [rank for rank in range(group.size) if not transport.load(rank, word)]
+
+    _await(group, missing, f"the registration of {op}", lambda ranks: _unregistered(op, group, ranks))
+    told = [transport.load(rank, word) for rank in range(group.size)]
+    others = [rank for rank, one in enumerate(told) if one != told[transport.rank]]
+    if others:
+        raise error(
+            "PTO-R052",
+            f"{op}: {named([group.rank.peers[rank] for rank in others])} registered another number of ranks, root or "
+            f"payload than {group.rank.peers[transport.rank]}.",
+            ranks=others,
+        )
+
+
+def _all_rung(op: str, group: Group, rung: int, turn: int) -> None:
+    transport = group.rank.transport
+
+    def missing() -> list[int]:
+        return [rank for rank in range(group.size) if transport.load(rank, rung) < turn]
+
+    def never(ranks: list[int]) -> RankError:
+        return error(
+            "PTO-R051",
+            f"{op}: the gate of {named([group.rank.peers[rank] for rank in ranks])} was never rung, and "
+            f"{group.rank.peers[transport.rank]} has waited for it.",
+            ranks=ranks,
+        )
+
+    _await(group, missing, f"the gates of {op}", never)
+
+
+def _await(group: Group, missing: Callable[[], list[int]], what: str, never: Callable[[list[int]], RankError]) -> None:
+    try:
+        group.rank.transport.await_ranks(missing, what)
+    except RankError as late:
+        facts = late.findings[0].facts
+        ranks = facts.get("left") or (facts["missing"] if isinstance(late, RankTimeout) else [])
+        if late.is_echo or not ranks:
+            raise
+        raise never(ranks) from None
+
+
+def _unregistered(op: str, group: Group, ranks: list[int]) -> RankError:
+    peers = named([group.rank.peers[rank] for rank in ranks])
+    verb = "has" if len(ranks) == 1 else "have"
+    return error("PTO-R050", f"{op}: {peers} {verb} not registered with the CCU.", ranks=ranks)
