@@ -197,7 +197,7 @@ REFUSED = [
     ("pto.dsb\0", "PTO-P001", "\0", "a zero byte"),
     ("arith.constant", "PTO-P001", "", "Attribute expected."),
     ("}", "PTO-P001", "}", "An op is wanted here."),
-    ("func.func @f() {", "PTO-P001", "", "In block definition."),
+    ("func.func @f() {", "PTO-P001", "", "and a '}' is missing"),
     (
         "func.func @f() {\n  cf.br ^a\n}",
         "PTO-P004",

@@ -135,7 +135,7 @@ class SetFlagDynOp(_DynamicFlagOp):
     """`pto.set_flag_dyn[<PIPE_MTE2>, <PIPE_V>, %id]`."""
 
     name = "pto.set_flag_dyn"
-    event_id = operand_def()
+    event_id = operand_def(INDEX)
     src_pipe = prop_def(attrs.PipeAttr)
     dst_pipe = prop_def(attrs.PipeAttr)
 
@@ -145,7 +145,7 @@ class WaitFlagDynOp(_DynamicFlagOp):
     """`pto.wait_flag_dyn[<PIPE_MTE2>, <PIPE_V>, %id]`."""
 
     name = "pto.wait_flag_dyn"
-    event_id = operand_def()
+    event_id = operand_def(INDEX)
     src_pipe = prop_def(attrs.PipeAttr)
     dst_pipe = prop_def(attrs.PipeAttr)
 
