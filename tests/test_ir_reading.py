@@ -180,6 +180,18 @@ REFUSED = [
     ("pto.dsb {a = #pto<coalesc row>}", "PTO-P003", "#pto<coalesc row>", "Did you mean 'coalesce'?"),
     ("pto.dsb {a = 1 : i32, a = 2 : i32}", "PTO-P001", "a = 2 : i32", "a is given twice."),
     ("pto.alloc_tile adr = %x : f32", "PTO-P001", "adr", "Did you mean 'addr'?"),
+    (
+        "%t = pto.alloc_tile valid_col = %c valid_row = %r : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
+        "PTO-P001",
+        "valid_row",
+        "'valid_row' stands out of its order",
+    ),
+    (
+        "pto.tload ins(%a : f32) outs(%c : f32) right_padding_num = %r : index left_padding_num = %l : index",
+        "PTO-P001",
+        "left_padding_num",
+        "'left_padding_num' stands out of its order",
+    ),
     ('"pto.mscatter"(%a) : (f32) -> ()', "PTO-P012", '"pto.mscatter"', "Expected 3 operands, but got 1."),
     ('"pto.set_flag"() : () -> ()', "PTO-P012", '"pto.set_flag"', "Property 'src_pipe' expected"),
     ('"scf.for"() : () -> ()', "PTO-P012", '"scf.for"', "Expected at least 3 operands"),

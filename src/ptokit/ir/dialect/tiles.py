@@ -45,7 +45,7 @@ class AllocTileOp(PtoOp):
                 parser.parse_characters("=")
                 found[name] = parser.resolve_operand(parser.parse_unresolved_operand(), kind)
         if parser._current_token.text not in ("{", ":"):
-            asm.unknown_keyword(parser, (*cls.PARTS, ":"))
+            asm.unknown_keyword(parser, tuple(cls.PARTS))
         known, others = asm.attribute_dict(parser, cls)
         parser.parse_characters(":")
         return cls.of_operands(found, known, others, [parser.parse_type()])
