@@ -92,7 +92,9 @@ NOT_SAYABLE = [
     ("main:\n.arg %a : f32;\nfunc.return\ndsb", "4:1", "pto.dsb stands after func.return"),
     ("func.func @f() {\n  cf.br ^a\n^a:\n  return\n^a:\n  return\n}", "5:1", "^a is defined twice."),
     ("cf.br ^a", "1:7", "^a is not defined."),
-    ("module {\n  pto.dsb\n^a:\n  pto.dsb\n}", "1:1", "A module has one block."),
+    ("module {\n  pto.dsb\n^a:\n  pto.dsb\n}", "1:1", "A module has one block"),
+    ("module {\n^a(%x: i32):\n  pto.dsb\n}", "1:1", "A module has one block, and no arguments."),
+    ("pto.section.cube {\n  pto.dsb\n^a:\n  pto.dsb\n}", "1:18", "pto.section.cube has one block, not 2."),
     ('%i = "pto.get_block_idx"() : () -> i32', "1:6", "Expected attribute i64 but got i32."),
     (f'%t = "pto.tassign"(%u, %a) : ({TILE}, index) -> {TILE}', "1:6", "Expected attribute i64 but got index."),
     (f'"pto.set_validshape"(%t, %r, %c) : ({TILE}, i64, index) -> ()', "1:1", "Expected attribute index but got i64."),
@@ -149,6 +151,10 @@ def test_what_could_not_be_printed_again_is_refused_at_its_place(text, at, says)
     assert says in found.message
 
 
+def test_a_tile_that_says_its_place_only_is_a_placeholder():
+    assert_survives("%a = pto.arg : !pto.tile<vec>")
+
+
 def test_an_empty_section_of_the_generic_form_is_a_section():
     assert_survives('"pto.section.vector"() ({\n}) : () -> ()', ("dps", "ssa", "generic"))
 
@@ -163,11 +169,17 @@ LENIENT = ("dps", "ssa", "generic")
         "pto.tsync ins(%g, %s : f32, i32)\ntsr %g, %s",
         "%a:2 = foo.two\nfoo.op %a#1, %a#0",
         '"foo.a\x1eb"() : () -> ()',
+        "%a = pto.arg : i32\nfoo.for %0 = %a to %a {\n  foo.bar %0, %a, %1\n}",
         'func.func @f(%x: !llvm.ptr, %y: !foo.bar<a, "b>">) {\n  %z = foo.x %x : !llvm.ptr\n  return\n}',
     ],
 )
 def test_skipped_ops_keep_their_operands_and_foreign_types(text):
     assert_survives(text, LENIENT, lenient=True)
+
+
+def test_a_number_in_a_skipped_op_stays_what_it_is():
+    text = "module {\n  %a = pto.arg : i32\n  foo.for %0 = %a to %a {\n    foo.bar %0, %a, %1\n    }\n}\n"
+    assert parse(text, lenient=True).to("dps") == text
 
 
 def test_a_skipped_op_names_the_result_that_it_was_given():

@@ -68,7 +68,7 @@ class _Scope:
         spelt = re.compile(rf"%{re.escape(name)}(?![\w$.\-])")
         for op in self.skipped:
             if spelt.search(op.text.data):
-                text = spelt.sub(f"%{len(op.operands)}", op.text.data)
+                text = spelt.sub(f"%{{{len(op.operands)}}}", op.text.data)
                 op.operands = [*op.operands, value]
                 op.properties["text"] = StringAttr(text)
 
@@ -345,7 +345,7 @@ class PtoParser(WordParser):
             if value is None:
                 return found[0]
             operands.append(value)
-            return f"%{len(operands) - 1}"
+            return f"%{{{len(operands) - 1}}}"
 
         return _VALUE.sub(numbered, text), operands
 
@@ -436,8 +436,8 @@ class PtoParser(WordParser):
         for op in module.walk():
             if op.name.startswith("scf."):
                 self._verified(op)
-            if isinstance(op, ModuleOp) and len(op.body.blocks) > 1:
-                self.refuse("A module has one block.", STRUCTURE, self.span(*self.places[op].name))
+            if isinstance(op, ModuleOp) and (len(op.body.blocks) > 1 or any(block.args for block in op.body.blocks)):
+                self.refuse("A module has one block, and no arguments.", STRUCTURE, self.span(*self.places[op].name))
         if self.forward_block_references:
             span = next(iter(self.forward_block_references.values()))[0]
             self.refuse(f"{span.text} is not defined.", UNDEFINED, span)

@@ -105,7 +105,7 @@ def _positional(text: str) -> TileBufType | None:
     """`loc=vec, f32, 16, 16, RowMajor, NoneBox, None, Zero` or `f32, 16, 16`; None where anything is left open."""
     parts = [part.strip() for part in text.split(",")]
     loc = _one_of(LOCS, parts[0].removeprefix("loc=").strip())
-    dtype, *numbers = parts[1:] if loc else parts
+    dtype, *numbers = (parts[1:] if loc else parts) or [""]
     if len(numbers) < 2 or len(numbers) > 2 + len(_POSITIONS):
         return None
     rows, cols = _number(numbers[0]), _number(numbers[1])
