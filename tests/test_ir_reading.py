@@ -219,6 +219,14 @@ REFUSED = [
     ("arith.constant 5 : i99999999", "PTO-P009", "i99999999", "too wide"),
     (f"arith.constant {'9' * 5000} : i64", "PTO-P009", None, "5000 digits"),
     ("%a:5000 = pto.dsb", "PTO-P009", "%a", "5000 results"),
+    (f"%a = pto.arg : !pto.tensor_view<{'8x' * 65}f32>", "PTO-P009", None, "65 dimensions are too many"),
+    (f"%a = pto.arg : memref<4xf32, affine_map<(d) -> (d{' + d' * 999})>>", "PTO-P009", "a", "affine map has"),
+    (
+        "!t0 = tuple<i32>\n" + "".join(f"!t{i + 1} = tuple<!t{i}, !t{i}>\n" for i in range(60)) + "%a = pto.arg : !t60",
+        "PTO-P009",
+        None,
+        "stands for",
+    ),
     ("arith.constant dense<0> : tensor<99999999xi8>", "PTO-P009", "tensor", "99999999 elements"),
 ]
 
@@ -518,6 +526,13 @@ def test_a_caller_that_is_deep_itself_gets_a_finding():
 )
 def test_long_lines_and_long_texts_take_no_long_time(text):
     guarded(text)
+
+
+@pytest.mark.parametrize("body", ["Ax" * 60, "1x" * 60, "AxAxxA" * 20, "x1x" * 60])
+@pytest.mark.parametrize("name", ["tile_buf", "tensor_view", "ptr", "tile"])
+def test_what_is_nearly_a_placeholder_takes_no_long_time(name, body):
+    guarded(f"%a = pto.arg : !pto.{name}<{body}$>")
+    guarded(f"mscatter.row %t, %s, %i : (!pto.memref<...>, !pto.tile<...>, !pto.{name}<{body}$>)")
 
 
 def test_a_long_line_is_shown_in_part():

@@ -42,6 +42,10 @@ MOST_RESULTS = 1000
 """How many results an op may have."""
 
 
+LONGEST_ALIAS = 20_000
+"""How many characters an alias may stand for, when all that it is made of is written out."""
+
+_ALIAS = re.compile(r"[#!][\w$.\-]+")
 _NAMES_RESULTS = re.compile(r"(?::\d+)?\s*(?:,\s*%[\w$.\-]+(?::\d+)?\s*)*=")
 _VALUE = re.compile(r"%[\w$.\-]+(?:#\d+)?")
 
@@ -86,6 +90,7 @@ class PtoParser(WordParser):
         self.names: dict[SSAValue, str] = {}
         self.generic_ops: list[Operation] = []
         self.pretty_count = self.generic_count = 0
+        self._alias_sizes: dict[str, int] = {}
         self._scope = _Scope()
 
     # Operands
@@ -443,11 +448,21 @@ class PtoParser(WordParser):
             self.refuse(f"{span.text} is not defined.", UNDEFINED, span)
         return module
 
+    def _parse_alias(self) -> None:
+        """`#name = ..` or `!name = ..`; aliases of aliases may double each time, and stay small."""
+        name = self._current_token
+        self._parse_alias_def()  # type: ignore[no-untyped-call]
+        meant = self.lexer.input.content[name.span.end : self._last_end]
+        size = len(meant) + sum(self._alias_sizes.get(found, 0) for found in _ALIAS.findall(meant))
+        if size > LONGEST_ALIAS:
+            self.refuse(f"{name.text} stands for {size} characters; {LONGEST_ALIAS} are read.", TOO_LARGE, name.span)
+        self._alias_sizes[name.text] = size
+
     def parse_top_level(self) -> Operation | None:
         """The next op outside of everything, or an alias."""
         kind = self._current_token.kind
         if kind in (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT):
-            self._parse_alias_def()  # type: ignore[no-untyped-call]
+            self._parse_alias()
             return None
         if kind is MLIRTokenKind.FILE_METADATA_BEGIN:
             self._parse_file_metadata_dictionary()

@@ -163,12 +163,12 @@ def document_type(real: Attribute) -> Attribute:
     return MemrefDocType(real.written()) if isinstance(real, PartitionTensorViewType) else real
 
 
-_OPEN_COLUMN = re.compile(r"(?!1x)\w+?x1x\w+")
-
-
 def is_open_column(spelt: Attribute) -> bool:
     """`!pto.tile<Nx1xi32>`."""
-    return isinstance(spelt, TileType) and _OPEN_COLUMN.fullmatch(spelt.text) is not None
+    if not isinstance(spelt, TileType) or not re.fullmatch(r"\w+", spelt.text):
+        return False
+    rows, _, rest = spelt.text.partition("x1x")
+    return bool(rows and rest) and not spelt.text.startswith("1x")
 
 
 def agree(one: Attribute, other: Attribute) -> bool:
