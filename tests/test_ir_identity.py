@@ -71,6 +71,12 @@ def test_a_while_that_carries_values_is_read():
     assert "attributes {a = 1 : i32}" in parse(text).to("dps")
 
 
+def test_a_rank_in_the_place_of_the_extents_is_told() -> None:
+    found = refused("%v = pto.make_tensor_view %p, shape = [%a, %b], strides = [%b, %c] : !pto.tensor_view<2xf32>")
+    assert found.id == "PTO-P005"
+    assert found.fix == "Version 0.1.1 wrote the rank; write !pto.tensor_view<?x?xf32>."
+
+
 def test_labels_may_begin_with_a_digit():
     assert_survives("func.func @f() {\n  cf.br ^0\n^0:\n  return\n}", ("dps", "ssa", "generic"))
 

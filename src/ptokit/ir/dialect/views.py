@@ -102,7 +102,7 @@ class MakeTensorViewOp(PtoOp):
         at = parser._current_token.span
         view = parser.parse_type()
         if wrong := _no_view(view, len(shape), len(strides)):
-            asm.refuse(parser, f"pto.make_tensor_view {wrong}.", COUNTS, at, "Give one of each a dimension.")
+            asm.refuse(parser, f"pto.make_tensor_view {wrong}.", COUNTS, at, _how_to_view(view, len(shape)))
         base = parser.resolve_operand(ptr, known_type(parser, ptr, _pointer_to(view)))
         return cls.of_operands({"ptr": base, "shape": shape, "strides": strides}, known, others, [view])
 
@@ -141,6 +141,13 @@ def _no_view(view: Attribute, extents: int, strides: int) -> str:
         return f"makes a !pto.tensor_view, not {view}"
     rank = len(view.dims)
     return "" if rank == extents == strides else f"has {extents} extents and {strides} strides for {rank} dimensions"
+
+
+def _how_to_view(view: Attribute, extents: int) -> str:
+    """What to do about a type of another rank: version 0.1.1 wrote the rank where the extents stand today."""
+    if isinstance(view, TensorViewType) and view.dims == (extents,) and extents > 1:
+        return f"Version 0.1.1 wrote the rank; write !pto.tensor_view<{'?x' * extents}{view.elem}>."
+    return "Give one of each a dimension."
 
 
 def _pointer_to(view: Attribute) -> Attribute:
