@@ -88,6 +88,16 @@ def reference() -> tuple[Any, Any]:
 # run
 
 
+def test_json_is_written_of_what_cannot_be_read_too(tmp_path: Path) -> None:
+    text = tmp_path / "broken.pto"
+    text.write_text("pto.dsb\npto.barier <PIPE_ALL>\n")
+    done = invoke("run", str(text), "--json")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, done.stderr) == (2, "")
+    assert (told["file"], told["exit_code"], told["runs"]) == (str(text), 2, [])
+    assert [(one["id"], one["where"]["line"]) for one in told["findings"]] == [("PTO-P002", 2)]
+
+
 def test_a_text_is_run_and_its_result_is_written(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "after.npy"
     done = invoke("run", text, *with_args(), "--out", f"table={out}", "--severity", "error")

@@ -106,6 +106,14 @@ def test_json_has_the_text_and_the_findings() -> None:
     assert {one["id"] for one in refused["findings"]} == {"PTO-P008"}
 
 
+def test_json_is_written_of_what_cannot_be_read_too() -> None:
+    done = convert("-", "--to", "dps", "--json", text=b"pto.dsb\npto.barier <PIPE_ALL>")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, done.stderr) == (2, "")
+    assert (told["file"], told["form"], told["to"], told["text"]) == ("<stdin>", None, "dps", None)
+    assert [(one["id"], one["where"]["line"]) for one in told["findings"]] == [("PTO-P002", 2)]
+
+
 def test_unknown_ops_are_kept_where_one_is_lenient() -> None:
     text = b"pto.brand_new %x : i32\npto.dsb\n"
     strict = convert("-", "--to", "dps", text=text)

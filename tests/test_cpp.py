@@ -228,6 +228,16 @@ def test_tile_types_say_what_is_not_the_default() -> None:
     assert "Tile<TileType::Vec, half, 16, 64, BLayout::ColMajor, 16, 64, SLayout::RowMajor, 512, PadValue::Max>" in made
 
 
+@pytest.mark.parametrize("written", ["", ", blayout=col_major"])
+def test_a_left_tile_lies_as_its_machine_wants_it(written: str) -> None:
+    module = parse(
+        f"func.func @f() {{\n  %t = pto.alloc_tile : !pto.tile_buf<left, 16x64xf16{written}>\n  return\n}}\n"
+    )
+    assert f"left, 16x64xf16{written}>" in module.to("dps"), "the text itself stays as it is"
+    assert "TileType::Left, half, 16, 64, BLayout::ColMajor" in to_cpp(module, "a5")
+    assert "TileType::Left, half, 16, 64, BLayout::RowMajor" in to_cpp(module, "a2a3")
+
+
 def test_what_is_known_at_run_time_is_given_to_the_constructors() -> None:
     body = """
   %v = pto.make_tensor_view %p, shape = [%n, %c4], strides = [%n, %c1] : !pto.tensor_view<?x4xi32>

@@ -155,3 +155,8 @@ def test_older_spellings_are_read_here_and_not_by_the_assembler() -> None:
         for one in check(parse(parse(OLD.replace(", %v: !pto.event", "")).to("dps")), "ptoas")
         if one.id == "PTO-P022"
     ]
+
+
+def test_a_collective_of_placeholders_that_is_written_twice_is_told_and_nothing_worse() -> None:
+    line = "tscatter %group, %src : (!pto.group<...>, !pto.memref<...>)\n"
+    assert {one.id for one in parse(2 * line).verify("ptoas")} >= {"PTO-P007"}

@@ -180,6 +180,18 @@ REFUSED = [
     ("pto.dsb {a = #pto<coalesc row>}", "PTO-P003", "#pto<coalesc row>", "Did you mean 'coalesce'?"),
     ("pto.dsb {a = 1 : i32, a = 2 : i32}", "PTO-P001", "a = 2 : i32", "a is given twice."),
     ("pto.alloc_tile adr = %x : f32", "PTO-P001", "adr", "Did you mean 'addr'?"),
+    (
+        "%t = pto.alloc_tile valid_col = %c valid_row = %r : !pto.tile_buf<vec, 16x64xf32, valid=?x?>",
+        "PTO-P001",
+        "valid_row",
+        "'valid_row' stands out of its order",
+    ),
+    (
+        "pto.tload ins(%a : f32) outs(%c : f32) right_padding_num = %r : index left_padding_num = %l : index",
+        "PTO-P001",
+        "left_padding_num",
+        "'left_padding_num' stands out of its order",
+    ),
     ('"pto.mscatter"(%a) : (f32) -> ()', "PTO-P012", '"pto.mscatter"', "Expected 3 operands, but got 1."),
     ('"pto.set_flag"() : () -> ()', "PTO-P012", '"pto.set_flag"', "Property 'src_pipe' expected"),
     ('"scf.for"() : () -> ()', "PTO-P012", '"scf.for"', "Expected at least 3 operands"),
@@ -197,7 +209,7 @@ REFUSED = [
     ("pto.dsb\0", "PTO-P001", "\0", "a zero byte"),
     ("arith.constant", "PTO-P001", "", "Attribute expected."),
     ("}", "PTO-P001", "}", "An op is wanted here."),
-    ("func.func @f() {", "PTO-P001", "", "In block definition."),
+    ("func.func @f() {", "PTO-P001", "", "and a '}' is missing"),
     (
         "func.func @f() {\n  cf.br ^a\n}",
         "PTO-P004",
@@ -207,6 +219,14 @@ REFUSED = [
     ("arith.constant 5 : i99999999", "PTO-P009", "i99999999", "too wide"),
     (f"arith.constant {'9' * 5000} : i64", "PTO-P009", None, "5000 digits"),
     ("%a:5000 = pto.dsb", "PTO-P009", "%a", "5000 results"),
+    (f"%a = pto.arg : !pto.tensor_view<{'8x' * 65}f32>", "PTO-P009", None, "65 dimensions are too many"),
+    (f"%a = pto.arg : memref<4xf32, affine_map<(d) -> (d{' + d' * 999})>>", "PTO-P009", "a", "affine map has"),
+    (
+        "!t0 = tuple<i32>\n" + "".join(f"!t{i + 1} = tuple<!t{i}, !t{i}>\n" for i in range(60)) + "%a = pto.arg : !t60",
+        "PTO-P009",
+        None,
+        "stands for",
+    ),
     ("arith.constant dense<0> : tensor<99999999xi8>", "PTO-P009", "tensor", "99999999 elements"),
 ]
 
@@ -506,6 +526,13 @@ def test_a_caller_that_is_deep_itself_gets_a_finding():
 )
 def test_long_lines_and_long_texts_take_no_long_time(text):
     guarded(text)
+
+
+@pytest.mark.parametrize("body", ["Ax" * 60, "1x" * 60, "AxAxxA" * 20, "x1x" * 60])
+@pytest.mark.parametrize("name", ["tile_buf", "tensor_view", "ptr", "tile"])
+def test_what_is_nearly_a_placeholder_takes_no_long_time(name, body):
+    guarded(f"%a = pto.arg : !pto.{name}<{body}$>")
+    guarded(f"mscatter.row %t, %s, %i : (!pto.memref<...>, !pto.tile<...>, !pto.{name}<{body}$>)")
 
 
 def test_a_long_line_is_shown_in_part():

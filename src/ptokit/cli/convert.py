@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -53,12 +54,16 @@ def command(file: str, form: str, target: str | None, out: str | None, lenient: 
     """
     if target is not None and form != "cpp":
         raise click.UsageError("--target goes with --to cpp; the other forms are the same for every target.")
-    module = read_module(file, lenient=lenient)
+
+    def tell(name: str, findings: Sequence[Finding], read_as: str | None = None, text: str | None = None) -> None:
+        told = [finding.as_dict() for finding in findings]
+        made = {"file": name, "form": read_as, "to": form, "text": text, "findings": told}
+        write_text(json.dumps(made, indent=2) + "\n", out)
+
+    module = read_module(file, lenient=lenient, tell=tell if as_json else None)
     text, refused = _converted(module, form, target)
     if as_json:
-        told = [finding.as_dict() for finding in (*module.findings, *refused)]
-        made = {"file": module.file, "form": module.form, "to": form, "text": text, "findings": told}
-        write_text(json.dumps(made, indent=2) + "\n", out)
+        tell(module.file, (*module.findings, *refused), module.form, text)
     else:
         show((*module.findings, *refused))
         if text is not None:

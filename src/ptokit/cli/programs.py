@@ -11,7 +11,7 @@ import numpy as np
 
 from ptokit.access.plan import Array
 from ptokit.cli.scripts import Launch, copies, run_script
-from ptokit.cli.texts import STDIN, read_module
+from ptokit.cli.texts import STDIN, Tell, read_module
 from ptokit.cli.values import named, values_for
 from ptokit.core.launch import launch
 from ptokit.core.run import Run
@@ -194,9 +194,16 @@ def _array(given: object) -> Array | None:
 
 
 def program_of(
-    file: str, args: Sequence[str], func: str | None, number: int | None, *, lenient: bool = False, quiet: bool = False
+    file: str,
+    args: Sequence[str],
+    func: str | None,
+    number: int | None,
+    *,
+    lenient: bool = False,
+    quiet: bool = False,
+    tell: Tell | None = None,
 ) -> list[Program]:
-    """The function of a text, or the launches of a script, that a command line names."""
+    """The function of a text, or the launches of a script, that a command line names; `tell` as for `read_module`."""
     if file.endswith(".py"):
         if args or func:
             raise PtoValueError(f"{file} is a script and makes its own arrays: --arg and --func go with a text")
@@ -210,11 +217,10 @@ def program_of(
     if file != STDIN and not Path(file).is_file():
         what = "is a folder" if Path(file).is_dir() else "does not exist"
         raise PtoValueError(f"{file} {what}; a text or a script is wanted")
-    return [_text(file, args, func, lenient=lenient)]
+    return [_text(read_module(file, lenient=lenient, tell=tell), args, func)]
 
 
-def _text(file: str, args: Sequence[str], func: str | None, *, lenient: bool) -> Program:
-    module = read_module(file, lenient=lenient)
+def _text(module: Module, args: Sequence[str], func: str | None) -> Program:
     from ptokit.ir.arguments import entry_of, given_for
 
     entry = entry_of(module, func)

@@ -12,7 +12,7 @@ import click
 
 from ptokit.cli import console
 from ptokit.cli.programs import Played, Program, ScriptProgram, program_of, targets_of
-from ptokit.cli.texts import STDIN
+from ptokit.cli.texts import STDIN, UNREADABLE, Tell
 from ptokit.cli.values import named, write_array
 from ptokit.core.pipes import SCHEDULES
 from ptokit.errors import PtoValueError, listed, nearest
@@ -76,7 +76,8 @@ def command(
       ptokit run kernel.pto --arg "x=arange(64)" --schedule random --seed 3 --trace x.perfetto.json
       ptokit run kernel.py --target a2a3
     """
-    programs = program_of(file, args, func, number, lenient=lenient, quiet=quiet)
+    tell = _unread(Severity(severity)) if as_json else None
+    programs = program_of(file, args, func, number, lenient=lenient, quiet=quiet, tell=tell)
     if len(programs) > 1 and (outs or trace):
         raise PtoValueError(f"{file} makes {len(programs)} launches; say which (--launch) for --out and --trace")
     options = {"schedule": schedule, "seed": seed, "blocks": blocks, "dyn_ub": dyn_ub, "max_seconds": max_seconds}
@@ -90,6 +91,25 @@ def command(
 
 def _played(program: Program, targets: Sequence[str | None], options: dict[str, Any]) -> list[Played]:
     return [program.play(target, **options) for target in targets]
+
+
+def _unread(threshold: Severity) -> Tell:
+    """What `--json` prints where the text cannot be read: what it prints of a run, without one."""
+
+    def tell(name: str, findings: Sequence[Finding]) -> None:
+        told = {
+            "file": name,
+            "form": None,
+            "severity": str(threshold),
+            "exit_code": UNREADABLE,
+            "runs": [],
+            "findings": [finding.as_dict() for finding in findings],
+            "silenced": [],
+            "wrote": [],
+        }
+        click.echo(json.dumps(told, indent=2, default=str))
+
+    return tell
 
 
 # Files

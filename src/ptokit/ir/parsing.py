@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, OpTraits, Region, SSAValue
-from xdsl.irdl import IRDLOperation, OpDef
+from xdsl.dialects.scf import WhileOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.core import ForwardDeclaredValue
-from xdsl.traits import IsolatedFromAbove
-from xdsl.utils.exceptions import VerifyException
+from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
@@ -33,6 +32,7 @@ from ptokit.ir.dialect.refused import (
 )
 from ptokit.ir.dialect.types import UnknownType
 from ptokit.ir.places import Place
+from ptokit.ir.soundness import ill_formed
 from ptokit.ir.words import WordParser
 
 if TYPE_CHECKING:
@@ -41,14 +41,13 @@ if TYPE_CHECKING:
 MOST_RESULTS = 1000
 """How many results an op may have."""
 
+
+LONGEST_ALIAS = 20_000
+"""How many characters an alias may stand for, when all that it is made of is written out."""
+
+_ALIAS = re.compile(r"[#!][\w$.\-]+")
 _NAMES_RESULTS = re.compile(r"(?::\d+)?\s*(?:,\s*%[\w$.\-]+(?::\d+)?\s*)*=")
 _VALUE = re.compile(r"%[\w$.\-]+(?:#\d+)?")
-
-
-@lru_cache(maxsize=512)
-def _own_structure(made: type[IRDLOperation]) -> OpDef:
-    """What the op itself has to be like; what is around it is for `verify` to judge."""
-    return replace(made.get_irdl_definition(), traits=OpTraits(tuple))
 
 
 @dataclass
@@ -66,6 +65,16 @@ class _Scope:
     early: dict[tuple[str, int], _Early] = field(default_factory=dict)
     every: list[_Early] = field(default_factory=list)
     to_order: list[tuple[Operation, SSAValue, Span[str], str]] = field(default_factory=list)
+    skipped: list[SkippedOp] = field(default_factory=list)
+
+    def tell_skipped(self, name: str, value: SSAValue) -> None:
+        """What was found out about a name belongs to the skipped ops that have it too."""
+        spelt = re.compile(rf"%{re.escape(name)}(?![\w$.\-])")
+        for op in self.skipped:
+            if spelt.search(op.text.data):
+                text = spelt.sub(f"%{{{len(op.operands)}}}", op.text.data)
+                op.operands = [*op.operands, value]
+                op.properties["text"] = StringAttr(text)
 
 
 class PtoParser(WordParser):
@@ -81,6 +90,7 @@ class PtoParser(WordParser):
         self.names: dict[SSAValue, str] = {}
         self.generic_ops: list[Operation] = []
         self.pretty_count = self.generic_count = 0
+        self._alias_sizes: dict[str, int] = {}
         self._scope = _Scope()
 
     # Operands
@@ -176,7 +186,10 @@ class PtoParser(WordParser):
         place.isolated = made.has_trait(IsolatedFromAbove)
         stack = self._parser_state.dialect_stack
         stack.append(made.dialect_name())
-        op = self._parse_generic_operation(made) if is_generic else made.parse(self)
+        if is_generic:
+            op = self._parse_generic_operation(made)
+        else:
+            op = self._parse_while() if made is WhileOp else made.parse(self)
         stack.pop()
         self.pretty_count += not is_generic
         if (location := self.parse_optional_location()) is not None:
@@ -197,6 +210,9 @@ class PtoParser(WordParser):
     def _parse_generic_operation(self, op_type: type[Operation]) -> Operation:
         op = super()._parse_generic_operation(op_type)
         if isinstance(op, PtoOp):
+            for region in op.regions:
+                if not region.blocks:
+                    region.add_block(Block())
             known = type(op).get_irdl_definition().properties
             op.attributes |= {name: op.properties.pop(name) for name in list(op.properties) if name not in known}
             self._verified(op)
@@ -209,15 +225,36 @@ class PtoParser(WordParser):
         self.generic_count += 1
         return op
 
+    def _parse_while(self) -> WhileOp:
+        """`scf.while (%i = %n) : (T) -> U {..} do {..}`; xDSL's own wants the parentheses around nothing too."""
+
+        def pair() -> tuple[Parser.UnresolvedArgument, UnresolvedOperand]:
+            argument = self.parse_argument(expect_type=False)
+            self.parse_punctuation("=")
+            return argument, self.parse_unresolved_operand()
+
+        pairs = self.parse_optional_comma_separated_list(self.Delimiter.PAREN, pair) or []
+        self.parse_punctuation(":")
+        at = self._current_token.span
+        told = self.parse_function_type()
+        types = told.inputs.data
+        if len(pairs) != len(types):
+            self.refuse(f"{len(pairs)} values are carried, and {len(types)} types are written.", COUNTS, at)
+        carried = [self.resolve_operand(value, kind) for (_, value), kind in zip(pairs, types, strict=True)]
+        before = self.parse_region([argument.resolve(kind) for (argument, _), kind in zip(pairs, types, strict=True)])
+        self.parse_characters("do")
+        after = self.parse_region()
+        op = WhileOp(carried, told.outputs.data, before, after)
+        if (more := self.parse_optional_attr_dict_with_keyword()) is not None:
+            op.attributes |= more.data
+        return op
+
     def _verified(self, op: Operation) -> None:
+        """The generic form says more than the pretty one has words for: what could not be printed is refused."""
         if not isinstance(op, IRDLOperation):
             return
-        try:
-            _own_structure(type(op)).verify(op)
-        except VerifyException as wrong:
-            place = self.places.get(op, self._place)
-            start, end = place.name
-            self.refuse(f"{op.name}: {one_sentence(str(wrong))}", STRUCTURE, self.span(start, end))
+        if wrong := ill_formed(op):
+            self.refuse(f"{op.name}: {wrong}", STRUCTURE, self.span(*self.places.get(op, self._place).name))
 
     def _fitting(self, op: Operation) -> None:
         """A function's arguments are of the types that it declares: the pretty form says them once."""
@@ -226,6 +263,49 @@ class PtoParser(WordParser):
             span = self.span(*self.places[op].name)
             self.refuse(f"@{op.sym_name.data} has other arguments than its type says.", STRUCTURE, span)
 
+    def _parse_block(self) -> Block:
+        """A block with its label; xDSL's own takes no label that begins with a digit."""
+        span = self._current_token.span
+        if self._current_token.kind is not MLIRTokenKind.CARET_IDENT:
+            told = (
+                "The text ends, and a '}' is missing."
+                if not span.text
+                else f"An op or '}}' is wanted here, not {span.text[:40]!r}."
+            )
+            self.refuse(told, SYNTAX, span)
+        block = self._get_block_from_name(span)
+        name = span.text[1:]
+        if self.blocks[name][1] is not None:
+            self.refuse(f"{span.text} is defined twice.", STRUCTURE, span, "Give the second block another name.")
+        self.blocks[name] = (block, span)
+        self.forward_block_references.pop(name)
+        self._consume_token()
+        self._parse_optional_block_arg_list(block)
+        self.parse_punctuation(":")
+        self._parse_block_body(block)
+        return block
+
+    def parse_optional_successor(self) -> Block | None:
+        """A block by its label."""
+        token = self._current_token
+        if token.kind is not MLIRTokenKind.CARET_IDENT:
+            return None
+        self._consume_token()
+        return self._get_block_from_name(token.span)
+
+    def _parse_block_body(self, block: Block) -> None:
+        while (op := self.parse_optional_operation()) is not None:
+            self._come_after(block.last_op, op)
+            block.add_op(op)
+
+    def _come_after(self, before: Operation | None, op: Operation) -> None:
+        """Nothing stands after the op that ends a block."""
+        if before is None or not before.has_trait(IsTerminator, value_if_unregistered=False):
+            return
+        span = self.span(*self.places[op].name) if op in self.places else None
+        sentence = f"{op.name} stands after {before.name}, which ends its block."
+        self.refuse(sentence, STRUCTURE, span, "Take it out, or give it a block of its own.")
+
     def unknown_op(self, name: str, span: Span[str], bound: list[tuple[Span[str], int]]) -> Operation:
         """No dialect has the name: refused, or skipped where the reader is lenient."""
         if not self.lenient:
@@ -233,11 +313,13 @@ class PtoParser(WordParser):
         text, operands = self._skip(span)
         self.note(UNKNOWN_OP, Severity.NOTE, f"Unknown op {name!r}, skipped.", span)
         count = sum(size for _, size in bound)
-        return SkippedOp.of_operands(
+        op = SkippedOp.of_operands(
             {"values": operands},
             {"op_name": StringAttr(name), "text": StringAttr(text)},
             result_types=[UnknownType()] * count,
         )
+        self._scope.skipped.append(op)
+        return op
 
     def _near(self, name: str) -> str:
         known = {op.name for op in self.ctx.loaded_ops} - {SkippedOp.name}
@@ -257,16 +339,18 @@ class PtoParser(WordParser):
             self._consume_token()
         if depth:
             self.refuse("This op does not end: a bracket is not closed.", SYNTAX, name)
-        lines = self.lexer.input.content[name.start : self._last_end].splitlines()
+        lines = self.lexer.input.content[name.start : self._last_end].split("\n")
         text = "\n".join(line.strip() for line in lines)
         operands: list[SSAValue] = []
 
         def numbered(found: re.Match[str]) -> str:
-            values = self.ssa_values.get(found[0][1:].split("#")[0])
-            if not values:
+            name, _, number = found[0][1:].partition("#")
+            values = dict(enumerate(self.ssa_values.get(name, ()))) or self.forward_ssa_references.get(name, {})
+            value = values.get(int(number or 0))
+            if value is None:
                 return found[0]
-            operands.append(values[0])
-            return f"%{len(operands) - 1}"
+            operands.append(value)
+            return f"%{{{len(operands) - 1}}}"
 
         return _VALUE.sub(numbered, text), operands
 
@@ -329,6 +413,7 @@ class PtoParser(WordParser):
         for name, _, early in missing:
             arg = ArgOp.of_operands({}, result_types=[early.stand_in.type])
             early.stand_in.replace_all_uses_with(arg.value)
+            self._scope.tell_skipped(name, arg.value)
             self.names[arg.value] = name
             if SSAValue.is_valid_name(name):
                 arg.value.name_hint = name
@@ -345,6 +430,7 @@ class PtoParser(WordParser):
         ops: list[Operation] = []
         while self._current_token.kind is not MLIRTokenKind.EOF:
             if (op := self.parse_top_level()) is not None:
+                self._come_after(ops[-1] if ops else None, op)
                 ops.append(op)
         is_module = len(ops) == 1 and isinstance(ops[0], ModuleOp)
         module = ops[0] if is_module and isinstance(ops[0], ModuleOp) else ModuleOp(ops)
@@ -352,13 +438,31 @@ class PtoParser(WordParser):
         for op in self.generic_ops:
             self._verified(op)
             self._fitting(op)
+        for op in module.walk():
+            if op.name.startswith("scf."):
+                self._verified(op)
+            if isinstance(op, ModuleOp) and (len(op.body.blocks) > 1 or any(block.args for block in op.body.blocks)):
+                self.refuse("A module has one block, and no arguments.", STRUCTURE, self.span(*self.places[op].name))
+        if self.forward_block_references:
+            span = next(iter(self.forward_block_references.values()))[0]
+            self.refuse(f"{span.text} is not defined.", UNDEFINED, span)
         return module
+
+    def _parse_alias(self) -> None:
+        """`#name = ..` or `!name = ..`; aliases of aliases may double each time, and stay small."""
+        name = self._current_token
+        self._parse_alias_def()  # type: ignore[no-untyped-call]
+        meant = self.lexer.input.content[name.span.end : self._last_end]
+        size = len(meant) + sum(self._alias_sizes.get(found, 0) for found in _ALIAS.findall(meant))
+        if size > LONGEST_ALIAS:
+            self.refuse(f"{name.text} stands for {size} characters; {LONGEST_ALIAS} are read.", TOO_LARGE, name.span)
+        self._alias_sizes[name.text] = size
 
     def parse_top_level(self) -> Operation | None:
         """The next op outside of everything, or an alias."""
         kind = self._current_token.kind
         if kind in (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT):
-            self._parse_alias_def()  # type: ignore[no-untyped-call]
+            self._parse_alias()
             return None
         if kind is MLIRTokenKind.FILE_METADATA_BEGIN:
             self._parse_file_metadata_dictionary()
@@ -385,9 +489,3 @@ def _may_see(user: Operation, value: SSAValue) -> bool:
             return True
         at = at.parent_op()
     return False
-
-
-def one_sentence(text: str) -> str:
-    """A message of xDSL's as a sentence."""
-    told = " ".join(text.split()).strip()[:300]
-    return f"{told[:1].upper()}{told[1:].rstrip('.!')}." if told else "This cannot be read."

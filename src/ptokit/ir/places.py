@@ -17,6 +17,9 @@ MOST_CHARACTERS = 16_000_000
 """A larger text is refused."""
 LONGEST_LINE = 1_000_000
 """A longer line is refused: no editor shows it, and no tool writes it."""
+LONGEST_AFFINE = 400
+"""A longer affine map is refused: what prints it goes one step deeper for each of its sums."""
+_AFFINE = re.compile(r"affine_(?:map|set)\s*<(?:->|>=|[^>])*+")
 _SHOWN = 240
 _BRACKET = re.compile(r"//[^\n]*+|\"(?:[^\"\\\n]++|\\.)*+\"|->|[(\[{<]|[)\]}>]")
 
@@ -89,6 +92,11 @@ class Source:
             sentence = "This is not text: it holds a zero byte."
             raise ParseError([self.finding("PTO-P001", Severity.ERROR, sentence, zero, zero + 1)])
         self._check_depth(most_depth)
+        for found in _AFFINE.finditer(self.text):
+            if len(found[0]) > LONGEST_AFFINE:
+                self._too_much(
+                    f"This affine map has {len(found[0])} characters; {LONGEST_AFFINE} are read.", found.start()
+                )
 
     def _check_lines(self) -> None:
         ends = chain(self._lines[1:], (len(self.text),))

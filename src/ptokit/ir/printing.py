@@ -18,7 +18,7 @@ from ptokit.ir.dialect.ops import SkippedOp
 if TYPE_CHECKING:
     from ptokit.ir.module import Module
 
-_NUMBERED = re.compile(r"%(\d+)")
+_NUMBERED = re.compile(r"%\{(\d+)\}")
 
 
 class PtoPrinter(Printer):

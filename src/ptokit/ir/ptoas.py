@@ -398,7 +398,7 @@ def static_collective(asked: Asked) -> Iterator[tuple[str, str | None]]:
     """Source and group are views of static extents; the staging tile is static and in vec."""
     first, tiles, members = asked.op.given_operands
     for value in (*first, *members):
-        if DYNAMIC in getattr(value.type, "dims", ()):
+        if DYNAMIC in (getattr(value.type, "dims", None) or ()):
             yield (
                 f"{asked.op.name}: {_called(asked, value)} has a dynamic extent; only static ones are taken.",
                 _called(asked, value),

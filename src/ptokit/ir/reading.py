@@ -27,7 +27,8 @@ from ptokit.ir.places import Place, Source
 if TYPE_CHECKING:
     pass
 
-from ptokit.ir.parsing import PtoParser, one_sentence
+from ptokit.ir.parsing import PtoParser
+from ptokit.ir.soundness import one_sentence
 
 MOST_DEPTH = 48
 """How deep brackets may stand in brackets: far more than any kernel, and less than Python's stack."""

@@ -17,7 +17,7 @@ from ptokit.ir.dialect import ops
 from ptokit.ir.dialect.attributes import word
 from ptokit.ir.dialect.types import PtrType, TileBufType, UnknownType, dtype_of
 from ptokit.ir.operands import Numbers, dtype_in, is_group, is_open, is_tile, is_view, lie_of
-from ptokit.ir.parsing import one_sentence
+from ptokit.ir.soundness import one_sentence
 from ptokit.tensors import DYNAMIC
 
 if TYPE_CHECKING:

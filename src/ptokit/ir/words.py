@@ -40,6 +40,7 @@ _WIDE = re.compile(r"[su]?i(\d{4,})")
 _BODY = re.compile(r"\s*<([^<>()\[\]{}\"]*)>")
 _WORD = re.compile(r"\s*<\s*(\w+)\s*>")
 _SPACED = re.compile(r"\s*<\s*(\w+)\s+(\w+)\s*>")
+_OPAQUE = re.compile(r"\s*<\s*([A-Za-z_]\w*)")
 _NO_BODY = {made.name.removeprefix("pto."): made() for made in SMALL_FLOATS}
 
 
@@ -105,9 +106,34 @@ class WordParser(Parser):
             text = token.text
             if text.startswith("!pto."):
                 return self._pto_type(text[5:], token.span)
+            if text == "!pto" and (found := _OPAQUE.match(self.lexer.input.content, token.span.end)):
+                return self._opaque_type(found[1], self.span(*found.span(1)))
+            if "." in text:
+                return self._foreign_type(token)
         elif token.kind is MLIRTokenKind.BARE_IDENT and self._is_bare_type(token):
             return self._pto_type(token.text[4:], token.span)
         return super().parse_optional_type()
+
+    def _opaque_type(self, name: str, span: Span[str]) -> TypeAttribute:
+        """`!pto<tile_buf<..>>`: the long spelling of MLIR."""
+        self._go_on_at(span.end)
+        read = self._pto_type(name, span)
+        self.parse_punctuation(">")
+        return read
+
+    def _foreign_type(self, token: Token[MLIRTokenKind, str]) -> TypeAttribute | None:
+        """A type of a dialect that nobody knows is kept where the reader is lenient."""
+        name = token.text[1:]
+        if token.text in self.attribute_aliases or self.ctx.get_optional_type(name) is not None:
+            known: TypeAttribute | None = super().parse_optional_type()
+            return known
+        if not self.lenient:
+            self.refuse(f"Unknown type {token.text}.", UNKNOWN_WORD, token.span)
+        self._consume_token()
+        body = self._parse_dialect_symbol_body() if self._current_token.kind is MLIRTokenKind.LESS else ""
+        made: Any = _foreign(name, True)
+        kept: TypeAttribute = made(name, True, False, body)
+        return kept
 
     def _is_bare_type(self, token: Token[MLIRTokenKind, str]) -> bool:
         text = token.text
@@ -116,7 +142,7 @@ class WordParser(Parser):
 
     def _pto_type(self, name: str, span: Span[str]) -> TypeAttribute:
         if (whole := _NO_BODY.get(name)) is not None:
-            self._consume_token()
+            self._go_on_at(span.end)
             return whole
         content = self.lexer.input.content
         found = _BODY.match(content, span.end)

@@ -110,7 +110,7 @@ class Body:
             return
         name = self.words[value] = self.fresh(value, "tile")
         held = types.held_tile(value.type)
-        of = None if held is None else types.tile(held)
+        of = None if held is None else types.tile(held, self.target)
         if of is None or held is None:
             why = f"the type {value.type} has no name in C++"
             self.refuse(op, why, fix="Give the tile a type that says everything.")
@@ -158,7 +158,7 @@ class Body:
         """A tile that the text does not have: the intrinsic needs it."""
         name = self.names.fresh(wanted)
         held = types.held_tile(like.type)
-        of = None if held is None else types.tile(held)
+        of = None if held is None else types.tile(held, self.target)
         if of is None or held is None or DYNAMIC in held.valid:
             self.refuse(op, "the intrinsic needs a temporary tile, and its type does not follow from the source")
             return name

@@ -90,7 +90,7 @@ class Parameters:
     # On the chip
 
     def _tile(self, arg: SSAValue, held: TileBufType) -> None:
-        of = types.tile(held)
+        of = types.tile(held, self.body.target)
         if of is None:
             self.body.refuse(self.one.op, f"{held.elem} has no name in C++")
             return

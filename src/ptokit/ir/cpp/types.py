@@ -82,18 +82,25 @@ def scalar(type_: Attribute) -> str | None:
     return element(dtype_of(type_) or "")
 
 
-def tile(type_: TileBufType) -> str | None:
+LEFT_LAYOUTS = {"a2a3": "row_major", "a5": "col_major"}
+"""A tile in L0A lies as its machine wants it: the assembler does not ask what the text says of it (GRAMMAR 2)."""
+
+
+def tile(type_: TileBufType, target: str = "") -> str | None:
     """`Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 16, 64>`; what is the default at the end is left out.
 
     >>> tile(TileBufType("vec", "float32", 16, 64, -1, 64))
     'Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, -1, 64>'
+    >>> tile(TileBufType("left", "float16", 16, 64), "a5")
+    'Tile<TileType::Left, half, 16, 64, BLayout::ColMajor, 16, 64>'
     """
     name = element(type_.dtype)
     if name is None:
         return None
     valid = [str(extent) for extent in type_.valid]
     words = [f"TileType::{LOCATIONS[type_.loc]}", name, str(type_.rows), str(type_.cols)]
-    words += [f"BLayout::{BOXES[type_.blayout]}", *valid]
+    blayout = LEFT_LAYOUTS.get(target, type_.blayout) if type_.loc == "left" else type_.blayout
+    words += [f"BLayout::{BOXES[blayout]}", *valid]
     options = [
         (f"SLayout::{BOXES[type_.slayout]}", type_.slayout == "none_box"),
         (str(type_.fractal), type_.fractal == 512),

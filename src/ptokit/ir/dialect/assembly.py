@@ -11,7 +11,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.lexer import Span
 
-from ptokit.errors import nearest
+from ptokit.errors import listed, nearest
 from ptokit.ir.dialect.attributes import WordAttr, attribute_of_text
 from ptokit.ir.dialect.refused import COUNTS, SYNTAX, UNKNOWN_WORD, Misread, Refused
 
@@ -180,7 +180,9 @@ def sizes_of(operands: Iterable[SSAValue | Collection[SSAValue] | None]) -> tupl
     return flat, tuple(sizes)
 
 
-def unknown_keyword(parser: Parser, known: Iterable[str]) -> NoReturn:
-    """The next word is none of those."""
+def unknown_keyword(parser: Parser, known: Sequence[str]) -> NoReturn:
+    """The next word is none of those, or stands behind one that it comes before."""
     text = parser._current_token.text
+    if text in known:
+        refuse(parser, f"{text!r} stands out of its order, or twice.", fix=f"The order is {listed(known)}.")
     refuse(parser, f"Unexpected {text!r}.{nearest(text, known)}", SYNTAX)

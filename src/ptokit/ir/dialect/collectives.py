@@ -16,6 +16,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
 from ptokit.ir.dialect import assembly as asm
 from ptokit.ir.dialect import attributes as attrs
@@ -79,6 +80,11 @@ class CommOp(PtoOp):
         asm.print_types(printer, [*first, *tiles, *members])
         printer.print_string(")")
         self.print_told(printer)
+
+    def verify_(self) -> None:
+        """The pretty form has no word for a group of nobody."""
+        if not self.given_operands[2]:
+            raise VerifyException("the group is empty")
 
     @property
     def given_operands(self) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:

@@ -64,6 +64,8 @@ class TLoadOp(DpsOp):
             else:
                 known[name] = parser.parse_attribute()
                 asm.check_properties(parser, cls, {name: known[name]}, span)
+        if parser._current_token.text in dict(cls.TAIL):
+            asm.unknown_keyword(parser, tuple(dict(cls.TAIL)))
         return operands, known
 
     @property

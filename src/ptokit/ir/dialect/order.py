@@ -20,6 +20,7 @@ from xdsl.traits import NoTerminator
 from ptokit.ir.dialect import assembly as asm
 from ptokit.ir.dialect import attributes as attrs
 from ptokit.ir.dialect.base import INDEX, PtoOp
+from ptokit.ir.dialect.refused import STRUCTURE
 
 if TYPE_CHECKING:
     from xdsl.printer import Printer
@@ -135,7 +136,7 @@ class SetFlagDynOp(_DynamicFlagOp):
     """`pto.set_flag_dyn[<PIPE_MTE2>, <PIPE_V>, %id]`."""
 
     name = "pto.set_flag_dyn"
-    event_id = operand_def()
+    event_id = operand_def(INDEX)
     src_pipe = prop_def(attrs.PipeAttr)
     dst_pipe = prop_def(attrs.PipeAttr)
 
@@ -145,7 +146,7 @@ class WaitFlagDynOp(_DynamicFlagOp):
     """`pto.wait_flag_dyn[<PIPE_MTE2>, <PIPE_V>, %id]`."""
 
     name = "pto.wait_flag_dyn"
-    event_id = operand_def()
+    event_id = operand_def(INDEX)
     src_pipe = prop_def(attrs.PipeAttr)
     dst_pipe = prop_def(attrs.PipeAttr)
 
@@ -250,7 +251,10 @@ class _SectionOp(PtoOp):
     def parse(cls, parser: Parser) -> Self:
         """Attributes may stand before the braces of the body."""
         parsed = parser.parse_optional_attr_dict_with_keyword()
+        at = parser._current_token.span
         body = parser.parse_region()
+        if len(body.blocks) > 1:
+            asm.refuse(parser, f"{cls.name} has one block, not {len(body.blocks)}.", STRUCTURE, at)
         if not body.blocks:
             body.add_block(Block())
         known, others = asm.split_attributes(cls, parsed.data if parsed else {})

@@ -72,7 +72,7 @@ class ArgOp(PtoOp):
 
 @irdl_op_definition
 class SkippedOp(PtoOp):
-    """An op that ptokit does not know, kept as its text: `%0` in it is its first operand, and so on."""
+    """An op that ptokit does not know, kept as its text: `%{0}` in it is its first operand, and so on."""
 
     name = "pto.skipped"
     values = var_operand_def()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from xdsl.ir import Data, TypeAttribute
 
 from ptokit.ir.dialect.elements import ELEMENTS
-from ptokit.ir.dialect.refused import Misread, near
+from ptokit.ir.dialect.refused import TOO_LARGE, Misread, near
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 DYNAMIC = -1
 Record = TypeVar("Record", covariant=True)
 
+MOST_DIMS = 64
+"""How many dimensions a type may have; no instruction takes more than six."""
 _MOST_DIGITS = 18
 _DIMENSION = re.compile(r"\s*(\?|\d+)\s*x")
 
@@ -57,6 +59,8 @@ def shaped(text: str, start: int = 0) -> tuple[tuple[int, ...], str]:
     while found := _DIMENSION.match(text, at):
         dims.append(DYNAMIC if found[1] == "?" else whole_number(found[1], start + found.start(1)))
         at = found.end()
+    if len(dims) > MOST_DIMS:
+        raise Misread(f"{len(dims)} dimensions are too many; {MOST_DIMS} are read.", start, at, TOO_LARGE)
     if not dims:
         raise Misread("Dimensions and an element type are wanted, as in 8x32xf32.", start, len(text))
     return tuple(dims), element(text[at:], start + at)

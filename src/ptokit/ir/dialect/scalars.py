@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from xdsl.dialects.builtin import IntegerType, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -44,7 +44,7 @@ class GetBlockIdxOp(_BlockNumberOp):
     """Which of the blocks this is."""
 
     name = "pto.get_block_idx"
-    index = result_def(IntegerType)
+    index = result_def(i64)
 
 
 @irdl_op_definition
@@ -52,7 +52,7 @@ class GetBlockNumOp(_BlockNumberOp):
     """How many blocks there are."""
 
     name = "pto.get_block_num"
-    number = result_def(IntegerType)
+    number = result_def(i64)
 
 
 def _pointer_type(parser: Parser) -> Attribute:
@@ -80,7 +80,7 @@ class AddPtrOp(PtoOp):
 
     name = "pto.addptr"
     ptr = operand_def()
-    offset = operand_def()
+    offset = operand_def(INDEX)
     moved = result_def()
 
     @classmethod
@@ -128,7 +128,7 @@ class LoadScalarOp(PtoOp):
 
     name = "pto.load_scalar"
     ptr = operand_def()
-    offset = operand_def()
+    offset = operand_def(INDEX)
     value = result_def()
 
     @classmethod
@@ -159,7 +159,7 @@ class StoreScalarOp(PtoOp):
     name = "pto.store_scalar"
     value = operand_def()
     ptr = operand_def()
-    offset = operand_def()
+    offset = operand_def(INDEX)
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreScalarOp:

@@ -28,9 +28,9 @@ class AllocTileOp(PtoOp):
     """`%t = pto.alloc_tile addr = %a valid_row = %r : !pto.tile_buf<vec, 16x64xf32, valid=?x64>`."""
 
     name = "pto.alloc_tile"
-    addr = opt_operand_def()
-    valid_row = opt_operand_def()
-    valid_col = opt_operand_def()
+    addr = opt_operand_def(i64)
+    valid_row = opt_operand_def(INDEX)
+    valid_col = opt_operand_def(INDEX)
     tile = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -45,7 +45,7 @@ class AllocTileOp(PtoOp):
                 parser.parse_characters("=")
                 found[name] = parser.resolve_operand(parser.parse_unresolved_operand(), kind)
         if parser._current_token.text not in ("{", ":"):
-            asm.unknown_keyword(parser, (*cls.PARTS, ":"))
+            asm.unknown_keyword(parser, tuple(cls.PARTS))
         known, others = asm.attribute_dict(parser, cls)
         parser.parse_characters(":")
         return cls.of_operands(found, known, others, [parser.parse_type()])
@@ -67,7 +67,7 @@ class TAssignOp(PtoOp):
 
     name = "pto.tassign"
     tile = operand_def()
-    addr = operand_def()
+    addr = operand_def(i64)
     placed = result_def()
 
     @classmethod
@@ -110,8 +110,8 @@ class SetValidShapeOp(PtoOp):
 
     name = "pto.set_validshape"
     tile = operand_def()
-    row = operand_def()
-    col = operand_def()
+    row = operand_def(INDEX)
+    col = operand_def(INDEX)
 
     @classmethod
     def parse(cls, parser: Parser) -> SetValidShapeOp:

@@ -29,7 +29,7 @@ from ptokit.ir.dialect.doc_types import (
 )
 from ptokit.ir.dialect.elements import ELEMENTS, SMALL_FLOATS, dtype_of, scalar_type, spelling_of
 from ptokit.ir.dialect.raw import DYNAMIC, RawType, dims_text, element, fields, shaped
-from ptokit.ir.dialect.refused import Misread
+from ptokit.ir.dialect.refused import TOO_LARGE, Misread
 from ptokit.ir.dialect.tile_buf import BLAYOUTS, FRACTALS, LOCS, SLAYOUTS, TileBuf, TileBufType
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ TYPE_NAMES = (*_BY_NAME, *(made.name.removeprefix("pto.") for made in SMALL_FLOA
 
 
 _PLACEHOLDER = re.compile(
-    r"\.\.\.|^\s*(?:(?:[A-Z]\w*?|\d+|\?)x)+(?:T|\w*[dD][tT]ype|elem|[A-Z]\w*|u?i\d+|b?f\d+)\s*$"
+    r"\.\.\.|^\s*(?:(?:[A-Z](?:(?!x)\w)*+|\d++|\?)x)++(?:T|\w*[dD][tT]ype|elem|[A-Z]\w*|u?i\d+|b?f\d+)\s*$"
     r"|(?:^|,)\s*(?:loc|dtype|rows|cols|T|DType)\s*(?:,|$)"
 )
 
@@ -184,9 +184,9 @@ def type_of_text(name: str, body: str) -> Attribute:
         raise Misread(f"Unknown type !pto.{name}.{nearest(name, TYPE_NAMES)}", -len(name) - 1, len(name))
     try:
         return made.new(made.read(body))
-    except Misread:
+    except Misread as wrong:
         is_open = made.name.removeprefix("pto.") in OPEN_TYPES and _PLACEHOLDER.search(body)
-        if not is_open:
+        if wrong.rule == TOO_LARGE or not is_open:
             raise
         return OPEN_TYPES[made.name.removeprefix("pto.")](body)
 

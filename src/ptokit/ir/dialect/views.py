@@ -16,6 +16,7 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 
 from ptokit.ir.dialect import assembly as asm
 from ptokit.ir.dialect import attributes as attrs
@@ -84,8 +85,8 @@ class MakeTensorViewOp(PtoOp):
 
     name = "pto.make_tensor_view"
     ptr = operand_def()
-    shape = var_operand_def()
-    strides = var_operand_def()
+    shape = var_operand_def(INDEX)
+    strides = var_operand_def(INDEX)
     layout = opt_prop_def(attrs.LayoutAttr)
     view = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -100,17 +101,18 @@ class MakeTensorViewOp(PtoOp):
         parser.parse_characters(":")
         at = parser._current_token.span
         view = parser.parse_type()
-        if isinstance(view, DocType):
-            pointer: Attribute = type_of_text("ptr", "...")
-        elif isinstance(view, TensorViewType):
-            pointer = PtrType(view.elem)
-            if not len(view.dims) == len(shape) == len(strides):
-                ranks = f"{len(shape)} extents and {len(strides)} strides for {len(view.dims)} dimensions"
-                asm.refuse(parser, f"pto.make_tensor_view has {ranks}.", COUNTS, at, "Give one of each a dimension.")
-        else:
-            asm.refuse(parser, f"pto.make_tensor_view makes a !pto.tensor_view, not {view}.", COUNTS, at)
-        base = parser.resolve_operand(ptr, known_type(parser, ptr, pointer))
+        if wrong := _no_view(view, len(shape), len(strides)):
+            asm.refuse(parser, f"pto.make_tensor_view {wrong}.", COUNTS, at, _how_to_view(view, len(shape)))
+        base = parser.resolve_operand(ptr, known_type(parser, ptr, _pointer_to(view)))
         return cls.of_operands({"ptr": base, "shape": shape, "strides": strides}, known, others, [view])
+
+    def verify_(self) -> None:
+        """What the pretty form cannot say otherwise, since it does not write the pointer's type."""
+        view, ptr = self.view.type, self.ptr.type
+        if wrong := _no_view(view, len(self.shape), len(self.strides)):
+            raise VerifyException(wrong)
+        if not isinstance(view, DocType) and not isinstance(ptr, DocType) and ptr != _pointer_to(view):
+            raise VerifyException(f"the pointer is {ptr}; a view of that type is of {_pointer_to(view)}")
 
     def print(self, printer: Printer) -> None:
         """Without the pointer's type."""
@@ -124,11 +126,41 @@ class MakeTensorViewOp(PtoOp):
 
 
 def known_type(parser: Parser, name: Any, otherwise: Attribute) -> Attribute:
-    """The type of a value that the text has defined already, where it is a placeholder; else the one that follows."""
+    """The type of a value that the text has defined already, where one of both is a placeholder; else what follows."""
     found = parser.ssa_values.get(name.operand_name)
-    if found and isinstance(found[0].type, DocType):
+    if found and (isinstance(found[0].type, DocType) or isinstance(otherwise, DocType)):
         return found[0].type
     return otherwise
+
+
+def _no_view(view: Attribute, extents: int, strides: int) -> str:
+    """Why that is no type of a view of so many extents and strides; nothing where it is one."""
+    if isinstance(view, DocType):
+        return ""
+    if not isinstance(view, TensorViewType):
+        return f"makes a !pto.tensor_view, not {view}"
+    rank = len(view.dims)
+    return "" if rank == extents == strides else f"has {extents} extents and {strides} strides for {rank} dimensions"
+
+
+def _how_to_view(view: Attribute, extents: int) -> str:
+    """What to do about a type of another rank: version 0.1.1 wrote the rank where the extents stand today."""
+    if isinstance(view, TensorViewType) and view.dims == (extents,) and extents > 1:
+        return f"Version 0.1.1 wrote the rank; write !pto.tensor_view<{'?x' * extents}{view.elem}>."
+    return "Give one of each a dimension."
+
+
+def _pointer_to(view: Attribute) -> Attribute:
+    """The type of the pointer that a view is made from."""
+    return PtrType(view.elem) if isinstance(view, TensorViewType) else type_of_text("ptr", "...")
+
+
+def _no_part(view: Attribute, offsets: int, sizes: int) -> str:
+    """Why so many offsets and sizes make no part of the view; nothing where they do."""
+    dims = None if isinstance(view, DocType) else getattr(view, "dims", None)
+    if dims is None or len(dims) == offsets == sizes:
+        return ""
+    return f"has {offsets} offsets and {sizes} sizes for {len(dims)} dimensions"
 
 
 @irdl_op_definition
@@ -137,8 +169,8 @@ class PartitionViewOp(PtoOp):
 
     name = "pto.partition_view"
     view = operand_def()
-    offsets = var_operand_def()
-    sizes = var_operand_def()
+    offsets = var_operand_def(INDEX)
+    sizes = var_operand_def(INDEX)
     partition = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
@@ -158,11 +190,14 @@ class PartitionViewOp(PtoOp):
             result = sized_view_type(view.type, sizes)
         if result is None:
             asm.refuse(parser, f"pto.partition_view takes a view, not {view.type}.", COUNTS, at)
-        rank = getattr(view.type, "dims", None)
-        if not isinstance(view.type, DocType) and rank is not None and not len(rank) == len(offsets) == len(sizes):
-            given = f"{len(offsets)} offsets and {len(sizes)} sizes for {len(rank)} dimensions"
-            asm.refuse(parser, f"pto.partition_view has {given}.", COUNTS, at, "Give one of each a dimension.")
+        if wrong := _no_part(view.type, len(offsets), len(sizes)):
+            asm.refuse(parser, f"pto.partition_view {wrong}.", COUNTS, at, "Give one of each a dimension.")
         return cls.of_operands({"view": view, "offsets": offsets, "sizes": sizes}, known, others, [result])
+
+    def verify_(self) -> None:
+        """One offset and one size a dimension."""
+        if wrong := _no_part(self.view.type, len(self.offsets), len(self.sizes)):
+            raise VerifyException(wrong)
 
     def print(self, printer: Printer) -> None:
         """Without the result's type where it follows from the sizes."""

@@ -106,7 +106,7 @@ class FlatParser(PtoParser):
 
     def _pto_type(self, name: str, span: Span[str]) -> Any:
         if name in OPEN_NAMES and not self.lexer.input.content.startswith("<", span.end):
-            self._consume_token()
+            self._go_on_at(span.end)
             return type_of_text(name, "...")
         written: Attribute = super()._pto_type(name, span)
         if name in OPEN_NAMES and isinstance(written, DocType) and not written.text:

@@ -58,8 +58,7 @@ def _printed(module: Module, *, implied_arguments: bool) -> str:
 
 def _says_the_same(text: str, module: Module) -> bool:
     """Whether leaving out `pto.arg` gives the same arguments in the same order; asked only where there are some."""
-    first = _top(module)[:1]
-    if not first or not isinstance(first[0], ArgOp):
+    if not any(isinstance(op, ArgOp) for op in _top(module)):
         return True
     from ptokit.ir.documents import read
     from ptokit.ir.errors import ParseError
@@ -81,6 +80,8 @@ class AssemblyPrinter(FlatPrinter):
     """One op a line, without `pto.`, types as the documents spell them."""
 
     lead = ""
+    is_begun = False
+    """Whether anything is printed yet: a text that begins with a directive holds a function."""
 
     def print_attribute(self, attribute: Attribute) -> None:
         """A type in the documents' spelling, any other attribute as it is."""
@@ -107,6 +108,7 @@ class AssemblyPrinter(FlatPrinter):
     def _print_function(self, op: FuncOp, is_first: bool) -> None:
         self.enter_scope()
         self._taken.append(set())
+        self.is_begun = True
         block = op.body.block
         if not (is_first and op.sym_name.data == MAIN and block.args):
             self.print_string(f"{op.sym_name.data}:\n")
@@ -125,10 +127,11 @@ class AssemblyPrinter(FlatPrinter):
     def _print_one(self, op: Operation) -> None:
         self.print_op(op)
         self.print_string("\n")
+        self.is_begun = True
 
     def print_op(self, op: Operation) -> None:
         """An op with its result."""
-        if isinstance(op, ConstantOp) and not op.attributes:
+        if isinstance(op, ConstantOp) and not op.attributes and self.is_begun:
             self._print_constant(op)
         elif isinstance(op, TAssignOp) and (address := placed_by_name(op)) is not None:
             self.print_placed(op, address)

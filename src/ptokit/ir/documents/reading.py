@@ -157,6 +157,7 @@ class DocumentParser(PlacingParser):
                 span, of_type = self._named_type()
                 self._register_ssa_definition(span.text[1:], [block.insert_arg(of_type, len(block.args))], span)
             elif (op := super().parse_optional_operation()) is not None:
+                self._come_after(block.last_op, op)
                 block.add_op(op)
             else:
                 self.refuse("An op is wanted here.", SYNTAX)
@@ -172,6 +173,7 @@ class DocumentParser(PlacingParser):
             self.note(UNDEFINED, Severity.NOTE, sentence, early.span, f"Write .arg %{name} : {of_type};")
             value = block.insert_arg(of_type, len(block.args))
             early.stand_in.replace_all_uses_with(value)
+            self._scope.tell_skipped(name, value)
             self.names[value] = name
             if SSAValue.is_valid_name(name):
                 value.name_hint = name

@@ -105,7 +105,7 @@ def _positional(text: str) -> TileBufType | None:
     """`loc=vec, f32, 16, 16, RowMajor, NoneBox, None, Zero` or `f32, 16, 16`; None where anything is left open."""
     parts = [part.strip() for part in text.split(",")]
     loc = _one_of(LOCS, parts[0].removeprefix("loc=").strip())
-    dtype, *numbers = parts[1:] if loc else parts
+    dtype, *numbers = (parts[1:] if loc else parts) or [""]
     if len(numbers) < 2 or len(numbers) > 2 + len(_POSITIONS):
         return None
     rows, cols = _number(numbers[0]), _number(numbers[1])
@@ -163,12 +163,12 @@ def document_type(real: Attribute) -> Attribute:
     return MemrefDocType(real.written()) if isinstance(real, PartitionTensorViewType) else real
 
 
-_OPEN_COLUMN = re.compile(r"(?!1x)\w+?x1x\w+")
-
-
 def is_open_column(spelt: Attribute) -> bool:
     """`!pto.tile<Nx1xi32>`."""
-    return isinstance(spelt, TileType) and _OPEN_COLUMN.fullmatch(spelt.text) is not None
+    if not isinstance(spelt, TileType) or not re.fullmatch(r"\w+", spelt.text):
+        return False
+    rows, _, rest = spelt.text.partition("x1x")
+    return bool(rows and rest) and not spelt.text.startswith("1x")
 
 
 def agree(one: Attribute, other: Attribute) -> bool:
