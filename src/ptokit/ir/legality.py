@@ -16,6 +16,7 @@ from ptokit.findings import Finding, Severity
 from ptokit.ir.arithmetic import Number
 from ptokit.ir.dialect import ops
 from ptokit.ir.operands import Numbers, Unfit, is_view, lie_of, tensor_of, tile_of
+from ptokit.ir.wording import in_text
 from ptokit.tensors import DYNAMIC, GlobalTensor, Tile
 
 if TYPE_CHECKING:
@@ -47,12 +48,12 @@ class Asked:
         return self.module.finding(
             told.id,
             told.severity,
-            told.message,
+            in_text(told.message),
             self.op,
             token,
             target=told.target,
             facts=dict(told.facts),
-            fix=told.fix,
+            fix=in_text(told.fix),
         )
 
 
