@@ -378,3 +378,32 @@ def test_verdicts_are_told_in_words(text: Path, tmp_path: Path) -> None:
     done = invoke("judge", text, *with_args(), "--result", dump, "--target", "a5")
     assert "as table of" in done.output
     assert "a5   a legal result, explained by: program" in done.output
+
+
+# Texts that cannot be read or begun
+
+
+@pytest.mark.parametrize("text", ["", "\n// nothing\n", "module {}\n", "func.func private @f(%x: index)\n"])
+def test_a_text_with_nothing_to_execute_says_so(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "empty.pto"
+    file.write_text(text)
+    for args in (["run", file], ["judge", file, "--result", "x=none.npy"]):
+        done = invoke(*args)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "empty.pto has nothing to execute: neither an op nor a function with a body." in done.stderr
+    assert invoke("check", file).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "id_"), [("pto.tlod ins(%a", "PTO-P002"), ("", "PTO-P014"), (None, "PTO-P001"), ("\0", "PTO-P001")]
+)
+def test_what_cannot_be_begun_is_json_where_json_was_asked_for(text: str | None, id_: str, tmp_path: Path) -> None:
+    file = tmp_path / "broken.pto"
+    if text is not None:
+        file.write_text(text)
+    for args in (["run", file], ["judge", file, "--result", "x=none.npy"]):
+        done = invoke(*args, "--json")
+        told = json.loads(done.stdout)
+        assert (done.exit_code, told["exit_code"], told["file"]) == (2, 2, str(file))
+        assert [one["id"] for one in told["findings"]] == [id_]
+        assert told["runs" if args[0] == "run" else "verdicts"] == []

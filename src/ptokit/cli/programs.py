@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import click
 import numpy as np
 
 from ptokit.access.plan import Array
 from ptokit.cli.scripts import Launch, copies, run_script
-from ptokit.cli.texts import STDIN, read_module
+from ptokit.cli.texts import UNREADABLE, parse_input, show
 from ptokit.cli.values import named, values_for
 from ptokit.core.launch import launch
 from ptokit.core.run import Run
-from ptokit.errors import PtoValueError
+from ptokit.errors import PtoError, PtoValueError
 from ptokit.findings import Finding
 from ptokit.report.settings import target_names
 from ptokit.tensors import GlobalTensor
@@ -179,6 +183,23 @@ def _array(given: object) -> Array | None:
 # Which program a command means
 
 
+@contextmanager
+def told_if_unread(document: Mapping[str, Any], *, as_json: bool) -> Iterator[None]:
+    """A text that cannot be read or begun ends the command with exit code 2: its findings are shown, or are JSON."""
+    try:
+        yield
+    except PtoError as unread:
+        findings = getattr(unread, "findings", None)
+        if findings is None:
+            raise
+        if as_json:
+            told = {**document, "exit_code": UNREADABLE, "findings": [one.as_dict() for one in findings]}
+            click.echo(json.dumps(told, indent=2, default=str))
+        else:
+            show(findings)
+        sys.exit(UNREADABLE)
+
+
 def program_of(
     file: str, args: Sequence[str], func: str | None, number: int | None, *, lenient: bool = False, quiet: bool = False
 ) -> list[Program]:
@@ -193,14 +214,13 @@ def program_of(
         return [ScriptProgram(Path(file), launches[at - 1], at) for at in wanted]
     if number is not None:
         raise PtoValueError("--launch goes with a script: a text has functions (--func)")
-    if file != STDIN and not Path(file).is_file():
-        what = "is a folder" if Path(file).is_dir() else "does not exist"
-        raise PtoValueError(f"{file} {what}; a text or a script is wanted")
+    if Path(file).is_dir():
+        raise PtoValueError(f"{file} is a folder; a text or a script is wanted")
     return [_text(file, args, func, lenient=lenient)]
 
 
 def _text(file: str, args: Sequence[str], func: str | None, *, lenient: bool) -> Program:
-    module = read_module(file, lenient=lenient)
+    module = parse_input(file, lenient=lenient)
     from ptokit.ir.arguments import entry_of, given_for
 
     entry = entry_of(module, func)

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from ptokit.cli import console
-from ptokit.cli.programs import Played, Program, ScriptProgram, program_of, targets_of
-from ptokit.cli.texts import STDIN
+from ptokit.cli.programs import Played, Program, ScriptProgram, program_of, targets_of, told_if_unread
+from ptokit.cli.texts import STDIN, shown
 from ptokit.cli.values import named, write_array
 from ptokit.core.pipes import SCHEDULES
 from ptokit.errors import PtoValueError, listed, nearest
@@ -76,7 +76,16 @@ def command(
       ptokit run kernel.pto --arg "x=arange(64)" --schedule random --seed 3 --trace x.perfetto.json
       ptokit run kernel.py --target a2a3
     """
-    programs = program_of(file, args, func, number, lenient=lenient, quiet=quiet)
+    unread: dict[str, Any] = {
+        "file": shown(file),
+        "form": None,
+        "severity": severity,
+        "runs": [],
+        "silenced": [],
+        "wrote": [],
+    }
+    with told_if_unread(unread, as_json=as_json):
+        programs = program_of(file, args, func, number, lenient=lenient, quiet=quiet)
     if len(programs) > 1 and (outs or trace):
         raise PtoValueError(f"{file} makes {len(programs)} launches; say which (--launch) for --out and --trace")
     options = {"schedule": schedule, "seed": seed, "blocks": blocks, "dyn_ub": dyn_ub, "max_seconds": max_seconds}

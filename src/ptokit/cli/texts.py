@@ -21,6 +21,11 @@ STDIN_NAME = "<stdin>"
 UNREADABLE = 2
 
 
+def shown(file: str) -> str:
+    """What a command calls its input."""
+    return STDIN_NAME if file == STDIN else file
+
+
 def read_module(file: str, *, lenient: bool = False) -> Module:
     """The module in a file or on stdin; what cannot be read is shown, and ends the command with exit code 2."""
     from ptokit.ir.errors import ParseError
