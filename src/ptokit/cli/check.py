@@ -74,7 +74,7 @@ def command(
     """
     settings = find_settings(_start(files))
     asked = Asked(
-        targets=target_names(target, "--target") if target else settings.targets,
+        targets=settings.targets if target is None else target_names(target, "--target"),
         severity=severity_named(severity) if severity else settings.severity or Severity.WARNING,
         lenient=lenient,
         fixes=fixes,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ptokit.ir.module import Module
 
 TARGETS = ("cpu", "a2a3", "a5")
+ALL = "all"
 ARCHES = {"a2": "a2a3", "a3": "a2a3", "a2a3": "a2a3", "a5": "a5"}
 """What a text says of its target -> the target's name."""
 
@@ -233,4 +234,5 @@ def targets_of(program: Program, asked: str | None) -> tuple[str, ...]:
     """The targets that were asked for: names with commas, or all."""
     if asked is None:
         return program.default_targets()
-    return TARGETS if asked.strip().lower() == "all" else target_names(asked, "--target")
+    named = target_names(asked, "--target", known=(*TARGETS, ALL))
+    return TARGETS if ALL in named else named

@@ -36,7 +36,7 @@ SECONDS = 60.0
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), default=SECONDS, show_default=True)
 @click.option(
     "--severity",
-    type=click.Choice([str(one) for one in Severity]),
+    type=click.Choice([str(one) for one in Severity], case_sensitive=False),
     default="warning",
     show_default=True,
     help="What counts for the exit code; lower ones are hidden.",
@@ -90,7 +90,7 @@ def command(
         raise PtoValueError(f"{file} makes {len(programs)} launches; say which (--launch) for --out and --trace")
     options = {"schedule": schedule, "seed": seed, "blocks": blocks, "dyn_ub": dyn_ub, "max_seconds": max_seconds}
     targets = targets_of(programs[0], target)
-    told = [(one, _played(one, targets if target else (None,), options)) for one in programs]
+    told = [(one, _played(one, (None,) if target is None else targets, options)) for one in programs]
     wrote = [] if len(programs) > 1 else _write(told[0][1], named(outs, "--out"), trace)
     report = Told(programs, told, Severity(severity), wrote)
     report.print_json() if as_json else report.print_text()
