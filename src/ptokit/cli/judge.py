@@ -171,6 +171,8 @@ class Judge:
         """The array that the program writes, where it is one."""
         written = [name for name in played.after if name not in played.tensors or _writes(played, name)]
         fits = [name for name in written if played.after[name].size == self.raw.size]
+        if len(written) == 1:
+            return written[0]
         if len(fits) != 1:
             names = listed(fits or written) or "no array"
             raise PtoValueError(f"--result: the program writes {names}; say which this is: --result NAME={self.path}")
