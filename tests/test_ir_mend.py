@@ -192,3 +192,28 @@ def test_a_deadlock_in_one_branch_is_found_and_mended(n: int) -> None:
     broken = BRANCHES.replace(f"    pto.set_flag[<PIPE_MTE2>, <PIPE_V>, {id_}]\n", "")
     assert ("PTO-S003", 10 if n > 4 else 14) in errors(broken, "a5")
     is_as_before(BRANCHES, fix(broken), rows_and_gradients() | {"n": n})
+
+
+@pytest.mark.parametrize("form", ["dps", "generic"])
+def test_a_text_keeps_its_form(form: str) -> None:
+    arrays = {"x": np.arange(384, dtype=np.float32), "y": np.zeros(384, np.float32)}
+    whole = parse(ROTATING).to(form)
+    numbers = [at for at, line in enumerate(whole.splitlines()) if "_flag" in line]
+    for broken in (without(whole, "<PIPE_V>, <PIPE_MTE3>", "<PIPE_V>, dst"), without_lines(whole, numbers[3])):
+        assert errors(broken, "a5")
+        mended = fix(broken)
+        assert parse(mended).form == parse(whole).form == form
+        is_as_before(whole, mended, arrays)
+
+
+def test_lines_of_pto_as_stay_such() -> None:
+    gather = (
+        ".arg %table : !pto.memref<1x256xf32>;\n.arg %place : !pto.tile<4x16xi32>;\n"
+        ".arg %out : !pto.memref<4x16xf32>;\n"
+        "%picked = mgather.elem.zero %table, %place : (!pto.memref<1x256xf32>, !pto.tile<4x16xi32>) -> "
+        "!pto.tile<4x16xf32>\ntstore %picked, %out : !pto.tile<4x16xf32>, !pto.memref<4x16xf32>\n"
+    )
+    mended = fix(gather)
+    assert "\nset_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID1>]\nwait_flag[" in mended
+    assert parse(mended).form == "as"
+    assert errors(mended, "a5") == []

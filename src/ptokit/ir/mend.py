@@ -5,8 +5,10 @@ Flag pairs with free event ids, waits and sets that lack their other half, flush
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.func import FuncOp
@@ -91,6 +93,7 @@ class Turn:
         self.edits: dict[Edit, None] = {}
         self.done: set[tuple[object, ...]] = set()
         self.numbers = Numbers()
+        self.event_type = "index"
         self.used = self._used_events()
         self.at: dict[tuple[int, int], list[Operation]] = {}
         for op in module.walk():
@@ -173,9 +176,9 @@ class Turn:
         indent = self.source[line:start]
         if indent.strip():
             indent = indent[: len(indent) - len(indent.lstrip())]
-            self._insert(start, "".join(f"{one}\n{indent}" for one in lines))
+            self._insert(start, "".join(f"{one}\n{indent}" for one in self._spelt(lines)))
         else:
-            self._insert(line, "".join(f"{indent}{one}\n" for one in lines))
+            self._insert(line, "".join(f"{indent}{one}\n" for one in self._spelt(lines)))
 
     def after(self, op: Operation, *lines: str) -> None:
         """Lines behind an op, past a comment that ends its line."""
@@ -187,9 +190,13 @@ class Turn:
         end = newline if newline >= 0 else len(self.source)
         rest = self.source[place.end : end].strip()
         if rest and not rest.startswith(("//", "#", ";")):
-            self._insert(place.end, "".join(f"\n{indent}{one}" for one in lines) + f"\n{indent}")
+            self._insert(place.end, "".join(f"\n{indent}{one}" for one in self._spelt(lines)) + f"\n{indent}")
         else:
-            self._insert(end, "".join(f"\n{indent}{one}" for one in lines))
+            self._insert(end, "".join(f"\n{indent}{one}" for one in self._spelt(lines)))
+
+    def _spelt(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines in the form in which the text is written."""
+        return (in_form(line, self.module.form, self.event_type) for line in lines)
 
     def _insert(self, at: int, text: str) -> None:
         self.edits[Edit(at, at, text)] = None
@@ -197,7 +204,7 @@ class Turn:
     def replace(self, op: Operation, text: str) -> None:
         """Other text for an op."""
         place = self.module.places[op]
-        self.edits[Edit(place.start, place.end, text)] = None
+        self.edits[Edit(place.start, place.end, next(self._spelt((text,))))] = None
 
     def drop(self, op: Operation) -> None:
         """Without an op: without its line, where it stands alone there."""
@@ -241,6 +248,7 @@ class Turn:
         """The value that holds the event id of an op, where only a run knows what it is."""
         if not isinstance(op, DYNAMIC) or self.numbers.whole(op.event_id) is not None:
             return None
+        self.event_type = str(op.event_id.type)
         return self.module.name(op.event_id) or None
 
     def other_half(self, op: Operation, flag: Flag) -> str:
@@ -299,6 +307,22 @@ class Turn:
                 self.done.add(("flag", flag))
                 return flag[2]
         return None
+
+
+@cache
+def in_form(line: str, form: str, event_type: str = "index") -> str:
+    """A line of the dialect as a form has it: what is inserted is read by whoever reads the rest.
+
+    >>> in_form("pto.barrier <PIPE_ALL>", "generic"), in_form("pto.dsb", "as")
+    ('"pto.barrier"() <{pipe = #pto.pipe<PIPE_ALL>}> : () -> ()', 'dsb')
+    """
+    if form not in ("generic", "as"):
+        return line
+    used = re.findall(r"%[\w.$-]+", line)
+    text = "".join(f"{one} = arith.constant 0 : {event_type}\n" for one in used) + line
+    name = line.partition("[")[0].partition(" ")[0].removeprefix("pto.")
+    printed = parse(f"{text}\n").to(form).splitlines()
+    return next(one.strip() for one in printed if one.strip().removeprefix('"pto.').startswith(name))
 
 
 def _said(turn: Turn, op: Operation) -> str:
