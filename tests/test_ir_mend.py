@@ -217,3 +217,9 @@ def test_lines_of_pto_as_stay_such() -> None:
     assert "\nset_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID1>]\nwait_flag[" in mended
     assert parse(mended).form == "as"
     assert errors(mended, "a5") == []
+
+
+def test_a_flag_from_a_pipe_to_itself_goes() -> None:
+    broken = KERNEL.replace("pto.set_flag[<PIPE_MTE2>, <PIPE_V>", "pto.set_flag[<PIPE_V>, <PIPE_V>")
+    assert ("PTO-P012", 6) in errors(broken, "a5")
+    is_as_before(KERNEL, fix(broken), rows_and_gradients())

@@ -307,3 +307,10 @@ def test_an_editor_is_shown_what_the_settings_leave(tmp_path: Path) -> None:
     elsewhere, there = edited(what)
     assert [one.code for one in errors(elsewhere)] == ["PTO-H003"]
     assert errors(there) == []
+
+
+def test_a_text_that_is_not_open_has_no_answers() -> None:
+    async def what(editor: Editor) -> Any:
+        return await editor.hover(0, 0), await editor.complete(0, 0)
+
+    assert edited(what) == (None, [])

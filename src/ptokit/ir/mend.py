@@ -498,6 +498,14 @@ def _too_early(turn: Turn, one: Finding) -> None:
     turn.before(op, *flush, *(pair or (BARRIER,)))
 
 
+def _idle(turn: Turn, one: Finding) -> None:
+    """A flag from a pipe to itself orders nothing."""
+    if turn.once("idle"):
+        for op in turn.module.walk():
+            if isinstance(op, (*STATIC, *DYNAMIC)) and op.src_pipe == op.dst_pipe:
+                turn.drop(op)
+
+
 MENDERS: dict[str, Callable[[Turn, Finding], None]] = {
     "PTO-S001": _race,
     "PTO-S002": _race,
@@ -510,6 +518,7 @@ MENDERS: dict[str, Callable[[Turn, Finding], None]] = {
     "PTO-H002": _unordered_flush,
     "PTO-H003": _half_flush,
     "PTO-H004": _too_early,
+    "PTO-P012": _idle,
 }
 """What is done for each finding that can be mended by inserting something."""
 ORDER = list(MENDERS)

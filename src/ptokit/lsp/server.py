@@ -143,7 +143,9 @@ def _place(document: TextDocument, position: types.Position) -> tuple[int, int]:
 
 def _hover(server: LanguageServer, state: State, params: types.HoverParams) -> types.Hover | None:
     uri = params.text_document.uri
-    document = server.workspace.get_text_document(uri)
+    document = server.workspace.text_documents.get(uri)
+    if document is None:
+        return None
     line, column = _place(document, params.position)
     known = state.texts.get(uri)
     reading, marks = (known.reading, known.marks) if known else (None, ())
@@ -155,7 +157,9 @@ def _hover(server: LanguageServer, state: State, params: types.HoverParams) -> t
 
 
 def _completions(server: LanguageServer, params: types.CompletionParams) -> types.CompletionList:
-    document = server.workspace.get_text_document(params.text_document.uri)
+    document = server.workspace.text_documents.get(params.text_document.uri)
+    if document is None:
+        return types.CompletionList(is_incomplete=False, items=[])
     line, column = _place(document, params.position)
     items = [
         types.CompletionItem(
