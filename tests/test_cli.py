@@ -100,3 +100,22 @@ def test_doctor_explains_a_missing_compiled_module() -> None:
     assert done.returncode == 0
     assert "installed without it" in done.stdout
     assert "PTOKIT_REQUIRE_NATIVE=1" in done.stdout
+
+
+def test_the_help_does_not_wait_for_the_heavy_packages() -> None:
+    """`--help` and the list of commands import neither NumPy nor xdsl nor the simulated core."""
+    script = (
+        "import sys\nfrom ptokit.cli import group\ntry:\n    group(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print([one for one in ('numpy', 'ml_dtypes', 'xdsl', 'rich', 'ptokit.core') if one in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_public_name_is_there_when_it_is_asked_for() -> None:
+    script = (
+        "import ptokit as pto\nfor name in (*pto.__all__, *pto.ROOMS):\n    assert getattr(pto, name) is not None\n"
+    )
+    script += "assert pto.launch is pto.launch and set(pto.__all__) <= set(dir(pto))\nfrom ptokit import *\n"
+    script += "import ptokit.ir\nassert ptokit.ir.parse and scatter is pto.arrays.scatter\n"
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)

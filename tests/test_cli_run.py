@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -388,3 +389,92 @@ def test_verdicts_are_told_in_words(text: Path, tmp_path: Path) -> None:
     done = invoke("judge", text, *with_args(), "--result", dump, "--target", "a5")
     assert "as table of" in done.output
     assert "a5   a legal result, explained by: program" in done.output
+
+
+# Texts that cannot be read or begun
+
+
+@pytest.mark.parametrize("text", ["", "\n// nothing\n", "module {}\n", "func.func private @f(%x: index)\n"])
+def test_a_text_with_nothing_to_execute_says_so(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "empty.pto"
+    file.write_text(text)
+    for args in (["run", file], ["judge", file, "--result", "x=none.npy"]):
+        done = invoke(*args)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "empty.pto has nothing to execute: neither an op nor a function with a body." in done.stderr
+    assert invoke("check", file).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "id_"), [("pto.tlod ins(%a", "PTO-P002"), ("", "PTO-P014"), (None, "PTO-P001"), ("\0", "PTO-P001")]
+)
+def test_what_cannot_be_begun_is_json_where_json_was_asked_for(text: str | None, id_: str, tmp_path: Path) -> None:
+    file = tmp_path / "broken.pto"
+    if text is not None:
+        file.write_text(text)
+    for args in (["run", file], ["judge", file, "--result", "x=none.npy"]):
+        done = invoke(*args, "--json")
+        told = json.loads(done.stdout)
+        assert (done.exit_code, told["exit_code"], told["file"]) == (2, 2, str(file))
+        assert [one["id"] for one in told["findings"]] == [id_]
+        assert told["runs" if args[0] == "run" else "verdicts"] == []
+
+
+# Arguments that make no sense, and those that do
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("rows=arange(nan)", "arange(STOP), arange(START, STOP) or arange(START, STOP, STEP) is wanted"),
+        ("rows=arange(0, 16, nan)", "is wanted"),
+        ("rows=zeros", "'zeros' is neither a file nor a call like zeros(..)"),
+        ("rows=ints(0, 3, 1x16", "is neither a file nor a call like ints(..)"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_refused(written: str, words: str, text: Path) -> None:
+    done = invoke("run", text, *with_args("table=zeros(100x64)", "grads=random(16x64)", "n=100", written))
+    assert (done.exit_code, type(done.exception)) == (1, pto.PtoValueError)
+    assert words in str(done.exception)
+
+
+def test_what_stands_in_a_call_may_be_named(text: Path, tmp_path: Path) -> None:
+    rows = (
+        "rows=ints(0, 8, 1x16, 3)",
+        "rows=ints(lo=0, hi=8, shape=1x16, seed=3)",
+        "rows=ints(0, 8, shape=(1, 16), seed=3)",
+    )
+    tables = []
+    for one in rows:
+        given = with_args("table=zeros(100x64)", "grads=random(shape=16x64, seed=1)", "n=100", one)
+        assert invoke("run", text, *given, "--out", f"table={tmp_path / 'o.npy'}").exit_code == 0
+        tables.append(np.load(tmp_path / "o.npy"))
+    assert np.count_nonzero(tables[0])
+    np.testing.assert_array_equal(tables[0], tables[1])
+    np.testing.assert_array_equal(tables[0], tables[2])
+
+
+@pytest.mark.parametrize("targets", ["", "ptoas", "a5,bogus", "all,bogus"])
+@pytest.mark.parametrize("name", ["run", "judge"])
+def test_targets_that_nothing_runs_on_are_refused(name: str, targets: str, text: Path) -> None:
+    dump = ("--result", f"table={text}") if name == "judge" else ()
+    done = invoke(name, text, *with_args(), *dump, "--target", targets)
+    assert isinstance(done.exception, pto.PtoValueError)
+    if name == "run":
+        assert "is unknown." in str(done.exception)
+        assert str(done.exception).endswith("Known: cpu, a2a3, a5, all")
+
+
+def test_all_may_stand_among_targets(text: Path) -> None:
+    told = json.loads(invoke("run", text, *with_args(), "--target", "a5,ALL", "--json").stdout)
+    assert [one["target"] for one in told["runs"]] == ["cpu", "a2a3", "a5"]
+
+
+def test_a_limit_may_be_as_large_as_one_likes(text: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert invoke("run", text, *with_args(), "--max-seconds", "inf").exit_code == 0
+
+
+def test_a_severity_is_named_in_any_case(text: Path) -> None:
+    assert invoke("run", text, *with_args(), "--severity", "ERROR").exit_code == 0

@@ -455,3 +455,78 @@ def test_what_a_made_up_argument_may_be_the_reason_of_is_a_note() -> None:
     text = NO_STEP.replace("(%p: !pto.ptr<f32>)", "(%p: !pto.ptr<f32>, %n: index)").replace("step %c0", "step %s")
     text = text.replace("  scf.for", "  %s = arith.subi %n, %n : index\n  scf.for")
     assert {str(one.severity) for one in check(parse(text), "a5") if one.id == "PTO-P014"} <= {"note"}
+
+
+# What the text itself decides
+
+IN_PARTS = """\
+func.func @f(%x: !pto.ptr<f32>, %n: !pto.ptr<i32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %rounds = arith.constant 5 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %some = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32
+  %loaded = arith.index_cast %some : i32 to index
+  %v = pto.make_tensor_view %x, shape = [%c32, %c8], strides = [%c8, %c1] : !pto.tensor_view<32x8xf32>
+  scf.for %k = %c0 to %rounds step %c1 {
+    %at = arith.muli %k, %c8 : index
+    %p = pto.partition_view %v, offsets = [%at, %c0], sizes = [%c8, %c8] : !pto.tensor_view<32x8xf32>
+  }
+  return
+}
+"""
+
+
+def test_a_part_that_leaves_its_view_in_some_round_of_a_loop_is_an_error() -> None:
+    for target in ("cpu", "a2a3", "a5"):
+        part = only(check(parse(IN_PARTS), target))
+        assert (part.id, part.severity, part.where.line) == ("PTO-P013", "error", 12)  # type: ignore[union-attr]
+        assert part.message == "Dimension 0 of the part goes from 32 to 40; the view has 0 to 32."
+        assert part.fix
+    assert found(IN_PARTS.replace("constant 5", "constant 4"), "cpu,a2a3,a5") == []
+
+
+@pytest.mark.parametrize("bound", ["to %loaded", "to %rounds step %loaded"])
+def test_a_part_that_data_decides_about_is_no_error(bound: str) -> None:
+    text = IN_PARTS.replace("to %rounds step %c1" if "step" in bound else "to %rounds", bound)
+    assert loud(check(parse(text), "a2a3,a5")) == []
+
+
+def test_a_division_by_what_memory_holds_is_no_error() -> None:
+    text = IN_PARTS.replace("constant 5", "constant 4").replace(
+        "  scf.for", "  %q = arith.divsi %c8, %loaded : index\n  scf.for"
+    )
+    assert loud(check(parse(text), "a2a3,a5")) == []
+
+
+def test_a_part_is_followed_into_the_one_function_that_takes_it() -> None:
+    view = "!pto.tensor_view<32x8xf32>"
+    text = f"""\
+func.func private @inner(%v: {view}, %at: index) {{
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %p = pto.partition_view %v, offsets = [%at, %c0], sizes = [%c8, %c8] : {view}
+  return
+}}
+func.func @outer(%v: {view}) {{
+  %c30 = arith.constant 30 : index
+  func.call @inner(%v, %c30) : ({view}, index) -> ()
+  return
+}}
+"""
+    part = only(check(parse(text), "a5"))
+    assert (part.id, part.where.line) == ("PTO-P013", 4)  # type: ignore[union-attr]
+    assert found(text.replace("constant 30", "constant 24")) == []
+
+
+def test_tiles_that_no_launch_could_make_room_for_are_told_once() -> None:
+    kind = "!pto.tile_buf<vec, 512x96xi32>"
+    text = f"func.func @f() {{\n  %a = pto.alloc_tile : {kind}\n  %b = pto.alloc_tile : {kind}\n  return\n}}\n"
+    past = only(check(parse(text), "a5"))
+    assert (past.id, past.where.line) == ("PTO-M006", 3)  # type: ignore[union-attr]
+
+
+def test_rules_speak_of_a_text_in_its_own_words() -> None:
+    text = KERNEL.replace("<coalesce row>", "<coalesce row>, scatterConflict = #pto<scatter_conflict default>")
+    assert only(parse(text).verify("a2a3")).fix.startswith("Leave scatterConflict out")

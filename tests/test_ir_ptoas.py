@@ -160,3 +160,13 @@ def test_older_spellings_are_read_here_and_not_by_the_assembler() -> None:
 def test_a_collective_of_placeholders_that_is_written_twice_is_told_and_nothing_worse() -> None:
     line = "tscatter %group, %src : (!pto.group<...>, !pto.memref<...>)\n"
     assert {one.id for one in parse(2 * line).verify("ptoas")} >= {"PTO-P007"}
+
+
+def test_indices_in_global_memory_are_32_bits_wide_as_well() -> None:
+    kind = tile("16x32xf16", ", blayout=col_major, slayout=row_major", "mat")
+
+    def to_mat(index: str) -> str:
+        return gather(tile=kind, index=view(f"1x16x{index}"), view=view("64x32xf16"))
+
+    assert ids(parse(to_mat("i32")).verify("ptoas")) == ids(parse(to_mat("ui32")).verify("ptoas")) == []
+    assert ids(parse(to_mat("i64")).verify("ptoas")) == ids(parse(to_mat("f32")).verify("ptoas")) == ["PTO-P024"]

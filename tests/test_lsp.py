@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 pytest.importorskip("pygls")
 pytest.importorskip("xdsl")
@@ -16,9 +17,10 @@ pytest.importorskip("xdsl")
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
+from ptokit.cli import group
 from ptokit.findings import Severity
 from ptokit.lsp.completion import complete
-from ptokit.lsp.diagnostics import marks, read
+from ptokit.lsp.diagnostics import marks, read, read_file
 from ptokit.lsp.hover import hover
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -50,8 +52,8 @@ class Editor:
         self.client.exit(None)
         await self.client.stop()
 
-    def open(self, text: str) -> None:
-        document = types.TextDocumentItem(uri=URI, language_id="pto", version=1, text=text)
+    def open(self, text: str, uri: str = URI) -> None:
+        document = types.TextDocumentItem(uri=uri, language_id="pto", version=1, text=text)
         self.client.text_document_did_open(types.DidOpenTextDocumentParams(document))
 
     def change(self, text: str, version: int) -> None:
@@ -252,3 +254,63 @@ def test_no_text_is_too_broken(text: str) -> None:
     for column in (0, len(text) // 2, len(text)):
         complete(text, 0, column)
         hover(text, 0, column, found)
+
+
+# Settings and comments
+
+
+UNFLUSHED = GOOD.replace("  pto.dsb\n", "")
+
+
+def told_of(text: str, path: Path) -> list[tuple[str, str]]:
+    return [(one.id, str(one.severity)) for one in read_file(text, path).findings]
+
+
+def test_what_a_comment_silences_is_not_shown(tmp_path: Path) -> None:
+    assert ("PTO-H003", "error") in told_of(UNFLUSHED, tmp_path / "a.pto")
+    silent = UNFLUSHED.replace("  pto.dcci\n", "  pto.dcci  // ptokit: ignore[PTO-H003] the next kernel waits\n")
+    assert not [id_ for id_, severity in told_of(silent, tmp_path / "a.pto") if severity != "note"]
+    unfounded = silent.replace(" the next kernel waits", "")
+    assert {"PTO-H003", "PTO-P040"} <= {id_ for id_, _ in told_of(unfounded, tmp_path / "a.pto")}
+
+
+def test_the_settings_of_the_project_count(tmp_path: Path) -> None:
+    (tmp_path / "ptokit.toml").write_text('targets = ["a2a3"]\nseverity = "error"\n')
+    inside = tmp_path / "kernels" / "a.pto"
+    inside.parent.mkdir()
+    assert told_of(UNFLUSHED, inside) == []
+    (tmp_path / "ptokit.toml").write_text('[ignore]\n"PTO-H003" = "the next kernel waits"\n')
+    assert "PTO-H003" not in dict(told_of(UNFLUSHED, inside))
+    (tmp_path / "ptokit.toml").write_text("targets = 3\n")
+    assert told_of(UNFLUSHED, inside)[0] == ("PTO-P040", "warning")
+
+
+def test_what_the_baseline_knows_is_not_shown(tmp_path: Path) -> None:
+    inside = tmp_path / "a.pto"
+    inside.write_text(UNFLUSHED)
+    told = CliRunner().invoke(group, ["check", str(inside), "--write-baseline", str(tmp_path / "known.json")])
+    assert told.exit_code == 0
+    (tmp_path / "ptokit.toml").write_text('baseline = "known.json"\n')
+    assert "PTO-H003" not in dict(told_of(UNFLUSHED, inside))
+
+
+def test_an_editor_is_shown_what_the_settings_leave(tmp_path: Path) -> None:
+    (tmp_path / "ptokit.toml").write_text('[ignore]\n"PTO-H003" = "the next kernel waits"\n')
+    uri = (tmp_path / "with space é.pto").as_uri()
+
+    async def what(editor: Editor) -> Any:
+        editor.open(UNFLUSHED)
+        elsewhere = await editor.diagnostics()
+        editor.open(UNFLUSHED, uri)
+        return elsewhere, await editor.diagnostics()
+
+    elsewhere, there = edited(what)
+    assert [one.code for one in errors(elsewhere)] == ["PTO-H003"]
+    assert errors(there) == []
+
+
+def test_a_text_that_is_not_open_has_no_answers() -> None:
+    async def what(editor: Editor) -> Any:
+        return await editor.hover(0, 0), await editor.complete(0, 0)
+
+    assert edited(what) == (None, [])

@@ -187,6 +187,19 @@ def test_a_baseline_knows_what_was_there_and_tells_what_is_new(kernel: Path) -> 
     assert run(kernel).exit_code == 0
 
 
+def test_a_baseline_knows_a_file_by_any_name(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = kernel.parent
+    monkeypatch.chdir(folder)
+    assert run(kernel.name, "--write-baseline", "known.json").exit_code == 0
+    (folder / "ptokit.toml").write_text('baseline = "known.json"\n')
+    monkeypatch.chdir(folder.parent)
+    for name in (kernel, kernel.relative_to(folder.parent), folder.name):
+        told = run(name)
+        assert (told.exit_code, "1 silenced" in told.output) == (0, True)
+    (folder / "copy.pto").write_text(kernel.read_text())
+    assert run(folder / "copy.pto").exit_code == 1
+
+
 def test_what_comes_twice_has_two_fingerprints() -> None:
     twice = list(fingerprints([at(1, text="same"), at(5, text="same"), at(1, text="other")]))
     assert len(set(twice)) == 3
@@ -196,8 +209,8 @@ def test_what_comes_twice_has_two_fingerprints() -> None:
 def test_a_baseline_is_written_and_read_back(tmp_path: Path) -> None:
     path = tmp_path / "known.json"
     assert write_baseline(path, [at(1), at(2)]) == 2
-    assert list(read_baseline(path)) == list(fingerprints([at(1), at(2)]))
-    assert all(read_baseline(path).values()), "each has a reason"
+    assert list(read_baseline(path).known) == list(fingerprints([at(1), at(2)]))
+    assert all(read_baseline(path).known.values()), "each has a reason"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 2, "findings": []}', '{"version": 1, "findings": [{}]}'])

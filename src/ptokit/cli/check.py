@@ -17,7 +17,7 @@ from ptokit.errors import PtoError, PtoValueError
 from ptokit.findings import Finding, Severity, Where
 from ptokit.report.checked import Checked, CheckedFile
 from ptokit.report.settings import TARGETS, Settings, find_settings, severity_named, target_names
-from ptokit.report.suppress import read_baseline, silence, write_baseline
+from ptokit.report.suppress import Baseline, read_baseline, silence, write_baseline
 
 if TYPE_CHECKING:
     from ptokit.ir.module import Module
@@ -74,7 +74,7 @@ def command(
     """
     settings = find_settings(_start(files))
     asked = Asked(
-        targets=target_names(target, "--target") if target else settings.targets,
+        targets=settings.targets if target is None else target_names(target, "--target"),
         severity=severity_named(severity) if severity else settings.severity or Severity.WARNING,
         lenient=lenient,
         fixes=fixes,
@@ -82,7 +82,7 @@ def command(
     )
     found = [_examined(name, asked) for name in _inputs(files)]
     known = baseline or settings.baseline
-    checked = _told(found, asked, settings, read_baseline(known) if known and not to_write else {})
+    checked = _told(found, asked, settings, read_baseline(known) if known and not to_write else Baseline())
     if to_write is not None:
         count = write_baseline(to_write, checked.findings, checked.sources)
         click.echo(f"Wrote {to_write}: {count} finding{'s' * (count != 1)}.", err=True)
@@ -207,7 +207,7 @@ def _at(one: Finding, name: str) -> Finding:
 # All together
 
 
-def _told(found: list[Examined], asked: Asked, settings: Settings, baseline: dict[str, str]) -> Checked:
+def _told(found: list[Examined], asked: Asked, settings: Settings, baseline: Baseline) -> Checked:
     sources = {file: text for one in found for file, text in one.sources.items()}
     every = [finding for one in found for finding in one.findings]
     left, silenced = silence(every, sources=sources, ignored=settings.ignore, baseline=baseline)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptokit.cli.texts import read_module, show, write_text
+from ptokit.cli.texts import UNREADABLE, parse_input, show, shown, write_text
 from ptokit.errors import PtoError
 
 if TYPE_CHECKING:
@@ -60,7 +60,13 @@ def command(file: str, form: str, target: str | None, out: str | None, lenient: 
         made = {"file": name, "form": read_as, "to": form, "text": text, "findings": told}
         write_text(json.dumps(made, indent=2) + "\n", out)
 
-    module = read_module(file, lenient=lenient, tell=tell if as_json else None)
+    from ptokit.ir.errors import ParseError
+
+    try:
+        module = parse_input(file, lenient=lenient)
+    except ParseError as unread:
+        tell(shown(file), unread.findings) if as_json else show(unread.findings)
+        sys.exit(UNREADABLE)
     text, refused = _converted(module, form, target)
     if as_json:
         tell(module.file, (*module.findings, *refused), module.form, text)

@@ -15,7 +15,8 @@ import numpy as np
 from ptokit.access.plan import Array
 from ptokit.access.report import Report
 from ptokit.cli import console
-from ptokit.cli.programs import Played, Program, count, program_of, targets_of
+from ptokit.cli.programs import Played, Program, count, program_of, targets_of, told_if_unread
+from ptokit.cli.texts import shown
 from ptokit.cli.values import as_type, read_array
 from ptokit.core.run import Run
 from ptokit.dtypes import element_type
@@ -100,7 +101,10 @@ def command(
       ptokit judge kernel.pto --result board.npy --arg "x=arange(64)" --target a5 --seeds 100
       ptokit judge kernel.py --result board.npy --target a2a3,a5 --json
     """
-    programs = program_of(file, args, func, 1 if number is None and file.endswith(".py") else number, quiet=quiet)
+    unread: dict[str, Any] = {"file": shown(file), "result": result, "argument": None, "verdicts": []}
+    launch = 1 if number is None and file.endswith(".py") else number
+    with told_if_unread(unread, as_json=as_json):
+        programs = program_of(file, args, func, launch, quiet=quiet)
     program = programs[0]
     options = {"blocks": blocks, "dyn_ub": dyn_ub, "max_seconds": max_seconds}
     judge = Judge(program, options, seeds, *_named(result))
@@ -167,6 +171,8 @@ class Judge:
         """The array that the program writes, where it is one."""
         written = [name for name in played.after if name not in played.tensors or _writes(played, name)]
         fits = [name for name in written if played.after[name].size == self.raw.size]
+        if len(written) == 1:
+            return written[0]
         if len(fits) != 1:
             names = listed(fits or written) or "no array"
             raise PtoValueError(f"--result: the program writes {names}; say which this is: --result NAME={self.path}")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import click
 import numpy as np
 
 from ptokit.access.plan import Array
 from ptokit.cli.scripts import Launch, copies, run_script
-from ptokit.cli.texts import STDIN, Tell, read_module
+from ptokit.cli.texts import UNREADABLE, parse_input, show
 from ptokit.cli.values import named, values_for
 from ptokit.core.launch import launch
 from ptokit.core.run import Run
-from ptokit.errors import PtoValueError
+from ptokit.errors import PtoError, PtoValueError
 from ptokit.findings import Finding
 from ptokit.report.settings import target_names
 from ptokit.tensors import GlobalTensor
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from ptokit.ir.module import Module
 
 TARGETS = ("cpu", "a2a3", "a5")
+ALL = "all"
 ARCHES = {"a2": "a2a3", "a3": "a2a3", "a2a3": "a2a3", "a5": "a5"}
 """What a text says of its target -> the target's name."""
 
@@ -123,7 +128,8 @@ class TextProgram:
         values = dict(zip(names, given, strict=True))
         before = {name: one.copy() for name, one in values.items() if isinstance(one, np.ndarray)}
         after = {name: one for name, one in values.items() if isinstance(one, np.ndarray)}
-        tensors = _in_memory(self.arguments, values)
+        in_memory = [one.name for one in self.arguments if one.kind in ("pointer", "view") and one.name in values]
+        tensors = {name: at for at, name in enumerate(in_memory)}
         words = {name: value for name, value in options.items() if value is not None}
         try:
             run = play(self.module, values, func=self.func, target=where, **words)
@@ -132,21 +138,6 @@ class TextProgram:
             told = [*(found.findings if found is not None else ()), *refused.findings]
             return Played(where, None, told, before, after, tensors)
         return Played(run.target, run, run.findings, before, after, tensors)
-
-
-def _in_memory(arguments: Sequence[Argument], values: Mapping[str, Any]) -> dict[str, int]:
-    """Per array in global memory: which of the run's tensors it is; a group is several, and none of them."""
-    found: dict[str, int] = {}
-    at = 0
-    for one in arguments:
-        if one.name not in values or one.kind not in ("pointer", "view", "group"):
-            continue
-        if one.kind == "group":
-            at += len(values[one.name])
-            continue
-        found[one.name] = at
-        at += 1
-    return found
 
 
 @dataclass(eq=False)
@@ -193,17 +184,27 @@ def _array(given: object) -> Array | None:
 # Which program a command means
 
 
+@contextmanager
+def told_if_unread(document: Mapping[str, Any], *, as_json: bool) -> Iterator[None]:
+    """A text that cannot be read or begun ends the command with exit code 2: its findings are shown, or are JSON."""
+    try:
+        yield
+    except PtoError as unread:
+        findings = getattr(unread, "findings", None)
+        if findings is None:
+            raise
+        if as_json:
+            told = {**document, "exit_code": UNREADABLE, "findings": [one.as_dict() for one in findings]}
+            click.echo(json.dumps(told, indent=2, default=str))
+        else:
+            show(findings)
+        sys.exit(UNREADABLE)
+
+
 def program_of(
-    file: str,
-    args: Sequence[str],
-    func: str | None,
-    number: int | None,
-    *,
-    lenient: bool = False,
-    quiet: bool = False,
-    tell: Tell | None = None,
+    file: str, args: Sequence[str], func: str | None, number: int | None, *, lenient: bool = False, quiet: bool = False
 ) -> list[Program]:
-    """The function of a text, or the launches of a script, that a command line names; `tell` as for `read_module`."""
+    """The function of a text, or the launches of a script, that a command line names."""
     if file.endswith(".py"):
         if args or func:
             raise PtoValueError(f"{file} is a script and makes its own arrays: --arg and --func go with a text")
@@ -214,13 +215,13 @@ def program_of(
         return [ScriptProgram(Path(file), launches[at - 1], at) for at in wanted]
     if number is not None:
         raise PtoValueError("--launch goes with a script: a text has functions (--func)")
-    if file != STDIN and not Path(file).is_file():
-        what = "is a folder" if Path(file).is_dir() else "does not exist"
-        raise PtoValueError(f"{file} {what}; a text or a script is wanted")
-    return [_text(read_module(file, lenient=lenient, tell=tell), args, func)]
+    if Path(file).is_dir():
+        raise PtoValueError(f"{file} is a folder; a text or a script is wanted")
+    return [_text(file, args, func, lenient=lenient)]
 
 
-def _text(module: Module, args: Sequence[str], func: str | None) -> Program:
+def _text(file: str, args: Sequence[str], func: str | None, *, lenient: bool) -> Program:
+    module = parse_input(file, lenient=lenient)
     from ptokit.ir.arguments import entry_of, given_for
 
     entry = entry_of(module, func)
@@ -233,4 +234,5 @@ def targets_of(program: Program, asked: str | None) -> tuple[str, ...]:
     """The targets that were asked for: names with commas, or all."""
     if asked is None:
         return program.default_targets()
-    return TARGETS if asked.strip().lower() == "all" else target_names(asked, "--target")
+    named = target_names(asked, "--target", known=(*TARGETS, ALL))
+    return TARGETS if ALL in named else named

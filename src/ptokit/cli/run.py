@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from ptokit.cli import console
-from ptokit.cli.programs import Played, Program, ScriptProgram, program_of, targets_of
-from ptokit.cli.texts import STDIN, UNREADABLE, Tell
+from ptokit.cli.programs import Played, Program, ScriptProgram, program_of, targets_of, told_if_unread
+from ptokit.cli.texts import STDIN, shown
 from ptokit.cli.values import named, write_array
 from ptokit.core.pipes import SCHEDULES
 from ptokit.errors import PtoValueError, listed, nearest
@@ -36,7 +36,7 @@ SECONDS = 60.0
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), default=SECONDS, show_default=True)
 @click.option(
     "--severity",
-    type=click.Choice([str(one) for one in Severity]),
+    type=click.Choice([str(one) for one in Severity], case_sensitive=False),
     default="warning",
     show_default=True,
     help="What counts for the exit code; lower ones are hidden.",
@@ -76,13 +76,21 @@ def command(
       ptokit run kernel.pto --arg "x=arange(64)" --schedule random --seed 3 --trace x.perfetto.json
       ptokit run kernel.py --target a2a3
     """
-    tell = _unread(Severity(severity)) if as_json else None
-    programs = program_of(file, args, func, number, lenient=lenient, quiet=quiet, tell=tell)
+    unread: dict[str, Any] = {
+        "file": shown(file),
+        "form": None,
+        "severity": severity,
+        "runs": [],
+        "silenced": [],
+        "wrote": [],
+    }
+    with told_if_unread(unread, as_json=as_json):
+        programs = program_of(file, args, func, number, lenient=lenient, quiet=quiet)
     if len(programs) > 1 and (outs or trace):
         raise PtoValueError(f"{file} makes {len(programs)} launches; say which (--launch) for --out and --trace")
     options = {"schedule": schedule, "seed": seed, "blocks": blocks, "dyn_ub": dyn_ub, "max_seconds": max_seconds}
     targets = targets_of(programs[0], target)
-    told = [(one, _played(one, targets if target else (None,), options)) for one in programs]
+    told = [(one, _played(one, (None,) if target is None else targets, options)) for one in programs]
     wrote = [] if len(programs) > 1 else _write(told[0][1], named(outs, "--out"), trace)
     report = Told(programs, told, Severity(severity), wrote)
     report.print_json() if as_json else report.print_text()
@@ -91,25 +99,6 @@ def command(
 
 def _played(program: Program, targets: Sequence[str | None], options: dict[str, Any]) -> list[Played]:
     return [program.play(target, **options) for target in targets]
-
-
-def _unread(threshold: Severity) -> Tell:
-    """What `--json` prints where the text cannot be read: what it prints of a run, without one."""
-
-    def tell(name: str, findings: Sequence[Finding]) -> None:
-        told = {
-            "file": name,
-            "form": None,
-            "severity": str(threshold),
-            "exit_code": UNREADABLE,
-            "runs": [],
-            "findings": [finding.as_dict() for finding in findings],
-            "silenced": [],
-            "wrote": [],
-        }
-        click.echo(json.dumps(told, indent=2, default=str))
-
-    return tell
 
 
 # Files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,25 +19,11 @@ if TYPE_CHECKING:
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 UNREADABLE = 2
-Tell = Callable[[str, Sequence[Finding]], None]
-"""What a command does with the findings of an input that it cannot read."""
 
 
-def read_module(file: str, *, lenient: bool = False, tell: Tell | None = None) -> Module:
-    """The module in a file or on stdin; what cannot be read is told, and ends the command with exit code 2.
-
-    `tell` gets the name of the input and its findings; without it they are shown on stderr.
-    """
-    from ptokit.ir.errors import ParseError
-
-    try:
-        return parse_input(file, lenient=lenient)
-    except ParseError as unread:
-        if tell is None:
-            show(unread.findings)
-        else:
-            tell(STDIN_NAME if file == STDIN else file, unread.findings)
-        sys.exit(UNREADABLE)
+def shown(file: str) -> str:
+    """What a command calls its input."""
+    return STDIN_NAME if file == STDIN else file
 
 
 def parse_input(file: str, *, lenient: bool = False) -> Module:

@@ -29,6 +29,8 @@ Maker = Callable[["Wanted", list[Any]], Array]
 CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 DIMS = re.compile(r"\d+(?:\s*[x×]\s*\d+)+")  # noqa: RUF001 - people paste it
 NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|0[xX][0-9a-fA-F]+|[+-]?(?:inf|nan)")
+NAMED = re.compile(r"[A-Za-z_]\w*\s*=\s*")
+"""`seed=3`: the name is for whoever reads it, the order counts."""
 WORDS = {"true": 1, "false": 0}
 MOST_FILE = 4 * MOST_BYTES
 
@@ -88,7 +90,7 @@ def _arange(wanted: Wanted, given: list[Any]) -> Array:
     numbers = [one for one in given if not isinstance(one, tuple)]
     if not numbers:
         numbers = [math.prod(wanted.shape([] if shape is None else [shape]))]
-    if len(numbers) > 3 or (len(numbers) == 3 and not numbers[2]):
+    if len(numbers) > 3 or (len(numbers) == 3 and not numbers[2]) or any(math.isnan(one) for one in numbers):
         raise wanted.refuse("arange(STOP), arange(START, STOP) or arange(START, STOP, STEP) is wanted")
     start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
     if abs((stop - start) / step) * wanted.dtype.itemsize > MOST_BYTES:
@@ -173,6 +175,9 @@ def value_of(argument: Argument, written: str) -> Any:
     wanted = Wanted(argument.name, element_type(argument.dtype), dims)
     call = CALL.fullmatch(written)
     if call is None:
+        meant = next((one for one in MAKERS if re.match(rf"{one}\b", written)), None)
+        if meant is not None and not Path(written).exists():
+            raise wanted.refuse(f"{written!r} is neither a file nor a call like {meant}(..)")
         return read_array(Path(written), wanted.dtype, f"--arg {argument.name}")
     maker = MAKERS.get(call[1])
     if maker is None:
@@ -195,14 +200,16 @@ def _number(word: str) -> int | float | None:
 def _words(wanted: Wanted, text: str) -> list[Any]:
     """What stands between the brackets of a call: numbers and shapes."""
     found: list[Any] = []
-    for word in re.findall(r"[(\[][^()\[\]]*[)\]]|[^,\s][^,]*", text):
-        word = word.strip()
+    for word in re.findall(r"(?:[A-Za-z_]\w*\s*=\s*)?[(\[][^()\[\]]*[)\]]|[^,\s][^,]*", text):
+        word = NAMED.sub("", word.strip())
+        if not word:
+            continue
         if word[0] in "([":
             inside = [_number(one) for one in word[1:-1].split(",") if one.strip()]
         elif DIMS.fullmatch(word):
             inside = [int(one) for one in re.split(r"\s*[x×]\s*", word)]  # noqa: RUF001
         else:
-            number = _number(word.partition("=")[2] if "=" in word else word)
+            number = _number(word)
             if number is None:
                 raise wanted.refuse(f"{word!r} is neither a number nor a shape like 16x64")
             found.append(number)

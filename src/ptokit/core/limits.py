@@ -112,7 +112,7 @@ class Watched:
     def __enter__(self) -> None:
         if self.seconds is not None:
             # A little later than the check that every instruction makes: that one knows the place.
-            self.bell = threading.Timer(self.seconds + GRACE, self._ring)
+            self.bell = threading.Timer(min(self.seconds + GRACE, threading.TIMEOUT_MAX), self._ring)
             self.bell.daemon = True
             self.bell.start()
 

@@ -17,7 +17,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from ptokit.access.plan import Array
 from ptokit.dtypes import ELEMENT_TYPES, describe, element_type
 from ptokit.errors import PtoTypeError, PtoValueError, a_kind, listed, nearest
-from ptokit.findings import Finding, Severity
+from ptokit.findings import Finding, Severity, Where
 from ptokit.ir.arithmetic import Number, typed, width_of
 from ptokit.ir.dialect.attributes import word
 from ptokit.ir.dialect.ops import (
@@ -156,7 +156,16 @@ def _of_func(module: Module, op: FuncOp) -> Entry:
     return Entry(name, op.body, arguments, op)
 
 
+def is_empty(module: Module) -> bool:
+    """A text without an op to execute; functions without a body are none."""
+    return not any(not isinstance(op, FuncOp) or op.body.blocks for op in module.walk())
+
+
 def _implicit(module: Module) -> Entry:
+    if is_empty(module):
+        why = f"{module.file} has nothing to execute: neither an op nor a function with a body."
+        at = {"line_text": "", "length": 1}
+        raise RunError([Finding("PTO-P014", Severity.ERROR, None, why, at, Where(module.file, 1, 1))])
     arguments = [
         _of_text(_argument(module, op.value, module.name(op.value) or f"arg{number}", op))
         for number, op in enumerate(op for op in module.walk() if isinstance(op, ArgOp))

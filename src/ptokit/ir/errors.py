@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptokit.errors import PtoValueError
+from ptokit.errors import PtoIndexError, PtoValueError
 from ptokit.findings import Finding
 
 
@@ -37,3 +37,7 @@ class RunError(_WithFindings):
 
 class WrongProgramError(PtoValueError):
     """The program itself is wrong at this place, with the values that it has there: no target could go on."""
+
+
+class OutsideViewError(WrongProgramError, PtoIndexError):
+    """A part reaches out of its view, with the values that it has there."""

@@ -19,6 +19,7 @@ from ptokit.ir.arithmetic import Number
 from ptokit.ir.dialect import ops
 from ptokit.ir.dialect.attributes import word
 from ptokit.ir.operands import Numbers, Unfit, is_group, is_view, lie_of, root_of, tensor_of, tile_of
+from ptokit.ir.wording import in_text
 from ptokit.tensors import DYNAMIC, GlobalTensor, Tile
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ class Asked:
         return self.module.finding(
             told.id,
             told.severity,
-            told.message,
+            in_text(told.message),
             self.op,
             token,
             target=told.target,
             facts=dict(told.facts),
-            fix=told.fix,
+            fix=in_text(told.fix),
         )
 
 

@@ -5,16 +5,21 @@ Flag pairs with free event ids, waits and sets that lack their other half, flush
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import permutations
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.func import FuncOp
 
 from ptokit.findings import Finding, Severity
 from ptokit.ir.check import check, targets_of
 from ptokit.ir.dialect import ops
 from ptokit.ir.dialect.attributes import word
 from ptokit.ir.module import Module, parse
+from ptokit.ir.operands import Numbers
+from ptokit.ir.player import PIPE_OF_EVENT
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation
@@ -23,6 +28,10 @@ EVENTS = 8
 MOST_TURNS = 40
 BARRIER = "pto.barrier <PIPE_ALL>"
 FLUSH = (BARRIER, "pto.dcci", "pto.dsb")
+
+STATIC = (ops.SetFlagOp, ops.WaitFlagOp)
+DYNAMIC = (ops.SetFlagDynOp, ops.WaitFlagDynOp)
+EVENT = (ops.RecordEventOp, ops.WaitEventOp)
 
 Pair = tuple[str, str]
 Flag = tuple[str, str, int]
@@ -83,7 +92,9 @@ class Turn:
         self.source = module.source
         self.edits: dict[Edit, None] = {}
         self.done: set[tuple[object, ...]] = set()
-        self.used = used_events(module)
+        self.numbers = Numbers()
+        self.event_type = "index"
+        self.used = self._used_events()
         self.at: dict[tuple[int, int], list[Operation]] = {}
         for op in module.walk():
             where = module.where(op)
@@ -92,17 +103,26 @@ class Turn:
 
     def text(self) -> str:
         """The text after this turn."""
-        if beyond_help := self._beyond_help():
-            for op in self.module.walk():
-                if flag_of(op) in beyond_help:
-                    self.drop(op)
+        if self._without(self._beyond_help()):
             return self._edited()
         # Races first: a flag that is set and not waited for may be what one of them lacks.
         for one in sorted(self.findings, key=lambda one: ORDER.index(one.id) if one.id in ORDER else len(ORDER)):
             mend = MENDERS.get(one.id)
             if mend is not None:
                 mend(self, one)
+        if not self.edits:
+            # What nothing can be inserted for is beyond help at once.
+            self._without(self._beyond_help())
         return self._edited()
+
+    def _without(self, flags: set[Flag]) -> bool:
+        """Without what sets these flags, or waits for them; where an id is computed, without all of its pair."""
+        every = list(self.module.walk())
+        pairs = {flag[:2] for flag in flags} & {pair_of(op) for op in every if self.computed(op) is not None}
+        for op in every:
+            if self.flag(op) in flags or pair_of(op) in pairs:
+                self.drop(op)
+        return bool(self.edits)
 
     def _edited(self) -> str:
         text = self.source
@@ -117,13 +137,23 @@ class Turn:
             if one.id in FLAG_IDS:
                 flags = [flag_in(one.facts.get(name)) for name in ("flag", "left_set")]
                 told.update(flag for flag in flags if flag is not None)
+            elif one.id == NO_SUCH_EVENT and (op := self.op_of(one)) is not None:
+                told.update(self._flags_of(op))
             elif one.id == CIRCLE:
-                told.update(flag for flag in map(flag_of, self._at_lines(one.facts.get("lines"))) if flag is not None)
+                told.update(self._flags_at(one.facts.get("lines")))
         return {flag for flag in sorted(told) if self.tried.again(("flag", flag))}
 
-    def _at_lines(self, lines: object) -> Iterator[Operation]:
+    def _flags_at(self, lines: object) -> Iterator[Flag]:
+        """The flags of what stands on these lines."""
         wanted = lines if isinstance(lines, list) else []
-        return (op for (line, _), some in self.at.items() if line in wanted for op in some)
+        for op in (op for (line, _), some in self.at.items() if line in wanted for op in some):
+            yield from self._flags_of(op)
+
+    def _flags_of(self, op: Operation) -> Iterator[Flag]:
+        """The flag of an op; one whose id is computed stands for all of its pair."""
+        pair = pair_of(op)
+        if pair is not None:
+            yield self.flag(op) or (*pair, EVENTS)
 
     # Ops and places
 
@@ -146,9 +176,9 @@ class Turn:
         indent = self.source[line:start]
         if indent.strip():
             indent = indent[: len(indent) - len(indent.lstrip())]
-            self._insert(start, "".join(f"{one}\n{indent}" for one in lines))
+            self._insert(start, "".join(f"{one}\n{indent}" for one in self._spelt(lines)))
         else:
-            self._insert(line, "".join(f"{indent}{one}\n" for one in lines))
+            self._insert(line, "".join(f"{indent}{one}\n" for one in self._spelt(lines)))
 
     def after(self, op: Operation, *lines: str) -> None:
         """Lines behind an op, past a comment that ends its line."""
@@ -160,9 +190,13 @@ class Turn:
         end = newline if newline >= 0 else len(self.source)
         rest = self.source[place.end : end].strip()
         if rest and not rest.startswith(("//", "#", ";")):
-            self._insert(place.end, "".join(f"\n{indent}{one}" for one in lines) + f"\n{indent}")
+            self._insert(place.end, "".join(f"\n{indent}{one}" for one in self._spelt(lines)) + f"\n{indent}")
         else:
-            self._insert(end, "".join(f"\n{indent}{one}" for one in lines))
+            self._insert(end, "".join(f"\n{indent}{one}" for one in self._spelt(lines)))
+
+    def _spelt(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines in the form in which the text is written."""
+        return (in_form(line, self.module.form, self.event_type) for line in lines)
 
     def _insert(self, at: int, text: str) -> None:
         self.edits[Edit(at, at, text)] = None
@@ -170,7 +204,7 @@ class Turn:
     def replace(self, op: Operation, text: str) -> None:
         """Other text for an op."""
         place = self.module.places[op]
-        self.edits[Edit(place.start, place.end, text)] = None
+        self.edits[Edit(place.start, place.end, next(self._spelt((text,))))] = None
 
     def drop(self, op: Operation) -> None:
         """Without an op: without its line, where it stands alone there."""
@@ -193,6 +227,38 @@ class Turn:
 
     # Events
 
+    def flag(self, op: Any) -> Flag | None:
+        """The flag that an op sets or waits for, as far as constants say it."""
+        pair = pair_of(op)
+        if pair is None:
+            return None
+        number = self.numbers.whole(op.event_id) if isinstance(op, DYNAMIC) else word(op.event_id)
+        return None if number is None else (*pair, number)
+
+    def _used_events(self) -> dict[Pair, set[int]]:
+        """The event ids that the text names, by pair; one that is computed may be any."""
+        used: dict[Pair, set[int]] = {}
+        for op in self.module.walk():
+            pair, flag = pair_of(op), self.flag(op)
+            if pair is not None:
+                used.setdefault(pair, set()).update(range(EVENTS) if flag is None else (flag[2],))
+        return used
+
+    def computed(self, op: Operation) -> str | None:
+        """The value that holds the event id of an op, where only a run knows what it is."""
+        if not isinstance(op, DYNAMIC) or self.numbers.whole(op.event_id) is not None:
+            return None
+        self.event_type = str(op.event_id.type)
+        return self.module.name(op.event_id) or None
+
+    def other_half(self, op: Operation, flag: Flag) -> str:
+        """The wait for what an op sets, the set of what it waits for."""
+        name = self.computed(op)
+        if name is None:
+            return wait_of(flag) if is_set(op) else set_of(flag)
+        half = "wait" if is_set(op) else "set"
+        return f"pto.{half}_flag_dyn[<PIPE_{flag[0]}>, <PIPE_{flag[1]}>, %{name}]"
+
     def free(self, pair: Pair) -> int | None:
         """An event id of the pair that nothing uses; 0 is left to the instructions that use it themselves."""
         used = self.used.setdefault(pair, set())
@@ -206,6 +272,9 @@ class Turn:
         """A pair of flags between two ops, or a barrier where there is no id left or a pair has not helped."""
         tried = self.tried.again((pair, early.name, late.name, _said(self, early), _said(self, late)))
         first, second, is_forward = together(early, late)
+        if isinstance(first, FuncOp):
+            # Nothing stands between two functions: the pair stands before the later one.
+            first, second, is_forward = late, late, True
         open_flag = self.open_flag(pair, first, second) if is_forward else None
         if open_flag is not None:
             self.before(second, wait_of((*pair, open_flag)))
@@ -240,6 +309,22 @@ class Turn:
         return None
 
 
+@cache
+def in_form(line: str, form: str, event_type: str = "index") -> str:
+    """A line of the dialect as a form has it: what is inserted is read by whoever reads the rest.
+
+    >>> in_form("pto.barrier <PIPE_ALL>", "generic"), in_form("pto.dsb", "as")
+    ('"pto.barrier"() <{pipe = #pto.pipe<PIPE_ALL>}> : () -> ()', 'dsb')
+    """
+    if form not in ("generic", "as"):
+        return line
+    used = re.findall(r"%[\w.$-]+", line)
+    text = "".join(f"{one} = arith.constant 0 : {event_type}\n" for one in used) + line
+    name = line.partition("[")[0].partition(" ")[0].removeprefix("pto.")
+    printed = parse(f"{text}\n").to(form).splitlines()
+    return next(one.strip() for one in printed if one.strip().removeprefix('"pto.').startswith(name))
+
+
 def _said(turn: Turn, op: Operation) -> str:
     place = turn.module.places[op]
     return turn.source[place.start : place.end]
@@ -271,26 +356,19 @@ def flag_in(told: object) -> Flag | None:
     return (source, sink, int(number)) if number.isdigit() else None
 
 
-def flag_of(op: Operation) -> Flag | None:
-    """The flag that an op sets or waits for."""
-    if isinstance(op, ops.SetFlagOp | ops.WaitFlagOp):
-        return word(op.src_pipe), word(op.dst_pipe), word(op.event_id)
+def pair_of(op: Operation) -> Pair | None:
+    """The pipes between which an op sets a flag, or waits for one."""
+    if isinstance(op, (*STATIC, *DYNAMIC)):
+        return word(op.src_pipe), word(op.dst_pipe)
+    if isinstance(op, EVENT):
+        source, sink = (PIPE_OF_EVENT.get(word(end)) for end in (op.src_op, op.dst_op))
+        return None if source is None or sink is None else (source, sink)
     return None
 
 
-def used_events(module: Module) -> dict[Pair, set[int]]:
-    """The event ids that a text names, by pair; a dynamic one may be any."""
-    used: dict[Pair, set[int]] = {}
-    for op in module.walk():
-        flag = flag_of(op)
-        if flag is not None:
-            used.setdefault(flag[:2], set()).add(flag[2])
-        elif isinstance(op, ops.SetFlagDynOp | ops.WaitFlagDynOp):
-            used.setdefault((word(op.src_pipe), word(op.dst_pipe)), set()).update(range(EVENTS))
-        elif isinstance(op, ops.RecordEventOp | ops.WaitEventOp):
-            for pair in permutations(("MTE2", "V", "MTE3"), 2):
-                used.setdefault(pair, set()).add(word(op.event_id))
-    return used
+def is_set(op: Operation) -> bool:
+    """It sets a flag, rather than waiting for one."""
+    return isinstance(op, ops.SetFlagOp | ops.SetFlagDynOp | ops.RecordEventOp)
 
 
 def together(early: Operation, late: Operation) -> tuple[Operation, Operation, bool]:
@@ -326,25 +404,27 @@ def _race(turn: Turn, one: Finding) -> None:
 def _never_set(turn: Turn, one: Finding) -> None:
     """A wait that nothing sets: it is set before."""
     flag, op = flag_in(one.facts.get("flag")), turn.op_of(one)
-    if flag is not None and op is not None and turn.once("flag", flag):
-        turn.before(op, set_of(flag))
+    if flag is not None and op is not None and turn.once("flag", flag if turn.computed(op) is None else op):
+        turn.before(op, turn.other_half(op, flag))
 
 
 def _mistaken(turn: Turn, one: Finding) -> None:
     """A wait for another flag than the one that is set."""
     flag, op = flag_in(one.facts.get("left_set")), turn.op_of(one)
-    if flag is not None and op is not None and turn.once("flag", flag):
+    if op is not None and turn.computed(op) is not None:
+        _never_set(turn, one)
+    elif flag is not None and op is not None and turn.once("flag", flag):
         turn.replace(op, wait_of(flag))
 
 
 def _set_twice(turn: Turn, one: Finding) -> None:
     """A set that comes before somebody has waited for the last one."""
     flag, op = flag_in(one.facts.get("flag")), turn.op_of(one)
-    if flag is None or op is None or not turn.once("flag", flag):
+    if flag is None or op is None or not turn.once("flag", flag if turn.computed(op) is None else op):
         return
     where = turn.module.where(op)
     if where is not None and one.facts.get("first") == where.line:
-        turn.after(op, wait_of(flag))
+        turn.after(op, turn.other_half(op, flag))
     else:
         turn.before(op, wait_of(flag))
 
@@ -352,8 +432,8 @@ def _set_twice(turn: Turn, one: Finding) -> None:
 def _left_set(turn: Turn, one: Finding) -> None:
     """A set that nobody waits for."""
     flag, op = flag_in(one.facts.get("flag")), turn.op_of(one)
-    if flag is not None and op is not None and turn.once("flag", flag):
-        turn.after(op, wait_of(flag))
+    if flag is not None and op is not None and turn.once("flag", flag if turn.computed(op) is None else op):
+        turn.after(op, turn.other_half(op, flag))
 
 
 def _held_across(turn: Turn, one: Finding) -> None:
@@ -365,8 +445,8 @@ def _held_across(turn: Turn, one: Finding) -> None:
     if number is None:
         return
     for op in turn.module.walk():
-        if flag_of(op) == flag:
-            turn.replace(op, (set_of if isinstance(op, ops.SetFlagOp) else wait_of)((flag[0], flag[1], number)))
+        if turn.flag(op) == flag:
+            turn.replace(op, (set_of if is_set(op) else wait_of)((flag[0], flag[1], number)))
 
 
 def _unflushed(turn: Turn, one: Finding) -> None:
@@ -418,6 +498,14 @@ def _too_early(turn: Turn, one: Finding) -> None:
     turn.before(op, *flush, *(pair or (BARRIER,)))
 
 
+def _idle(turn: Turn, one: Finding) -> None:
+    """A flag from a pipe to itself orders nothing."""
+    if turn.once("idle"):
+        for op in turn.module.walk():
+            if isinstance(op, (*STATIC, *DYNAMIC)) and op.src_pipe == op.dst_pipe:
+                turn.drop(op)
+
+
 MENDERS: dict[str, Callable[[Turn, Finding], None]] = {
     "PTO-S001": _race,
     "PTO-S002": _race,
@@ -430,8 +518,9 @@ MENDERS: dict[str, Callable[[Turn, Finding], None]] = {
     "PTO-H002": _unordered_flush,
     "PTO-H003": _half_flush,
     "PTO-H004": _too_early,
+    "PTO-P012": _idle,
 }
 """What is done for each finding that can be mended by inserting something."""
 ORDER = list(MENDERS)
 FLAG_IDS = ("PTO-S003", "PTO-S004", "PTO-S005", "PTO-S007")
-CIRCLE = "PTO-S012"
+NO_SUCH_EVENT, CIRCLE = "PTO-S006", "PTO-S012"

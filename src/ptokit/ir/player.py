@@ -21,7 +21,9 @@ from ptokit.ir.arithmetic import ARITHMETIC, as_unsigned, width_of
 from ptokit.ir.dialect import ops
 from ptokit.ir.dialect.attributes import word
 from ptokit.ir.dialect.types import TileBufType, TileType
-from ptokit.ir.errors import RunError, WrongProgramError
+from ptokit.ir.errors import OutsideViewError, RunError, WrongProgramError
+from ptokit.ir.settled import is_settled
+from ptokit.ir.structure import MOVE_IT, OUTSIDE
 from ptokit.ir.values import Outside, Pointer, View
 from ptokit.tensors import DYNAMIC, LAYOUTS
 
@@ -58,9 +60,11 @@ class Program:
             found = self.sites[op] = Site(None, 0, where.file, where.line, where.column)
         return found
 
-    def refusal(self, op: Operation, message: str, *, is_wrong: bool = False) -> RunError:
-        """The op cannot be played: nobody knows how, or (`is_wrong`) the program is wrong there."""
-        return RunError([self.module.finding(CANNOT, Severity.ERROR, message, op, facts={"is_wrong": is_wrong})])
+    def refusal(self, op: Operation, message: str, mistake: PtoError | None = None) -> RunError:
+        """The op cannot be played: nobody knows how, or the program is wrong there, whatever it is given."""
+        is_wrong = isinstance(mistake, WrongProgramError) and is_settled(op)
+        rule, fix = (OUTSIDE, MOVE_IT) if isinstance(mistake, OutsideViewError) else (CANNOT, "")
+        return RunError([self.module.finding(rule, Severity.ERROR, message, op, facts={"is_wrong": is_wrong}, fix=fix)])
 
 
 Values = Sequence[Any]
@@ -150,8 +154,7 @@ class Player:
         except RunError:
             raise
         except PtoError as mistake:
-            is_wrong = isinstance(mistake, WrongProgramError)
-            raise self.program.refusal(op, _sentence(mistake), is_wrong=is_wrong) from mistake
+            raise self.program.refusal(op, _sentence(mistake), mistake) from mistake
 
     def take(self, values: Sequence[SSAValue], handed: Values) -> None:
         """These values are what is handed on: as many as there are."""

@@ -242,13 +242,12 @@ def data_tile(asked: Asked) -> Iterator[tuple[str, str | None]]:
 
 def index_tile(asked: Asked) -> Iterator[tuple[str, str | None]]:
     """In vec, none_box, 32-bit integers of any sign."""
-    kind = asked.op.idx.type
-    if asked.is_mat or not isinstance(kind, TileBufType):
-        return
-    if (kind.loc, kind.slayout) != ("vec", "none_box"):
+    kind, held = asked.op.idx.type, dtype_in(asked.op.idx.type)
+    is_boxed = isinstance(kind, TileBufType) and (kind.loc, kind.slayout) != ("vec", "none_box")
+    if is_boxed and not asked.is_mat:
         yield f"{asked.op.name}: idx is {kind.loc}, {kind.slayout}; vec, none_box is wanted.", "idx"
-    if kind.dtype not in WORDS:
-        yield f"{asked.op.name}: idx holds {kind.dtype}; a 32-bit integer is wanted.", "idx"
+    if held is not None and held not in WORDS:
+        yield f"{asked.op.name}: idx holds {held}; a 32-bit integer is wanted.", "idx"
 
 
 def memory(asked: Asked) -> Iterator[tuple[str, str | None]]:

@@ -17,7 +17,7 @@ from ptokit.core.launch import launch
 from ptokit.core.run import Run
 from ptokit.errors import PtoError
 from ptokit.findings import Finding, Severity
-from ptokit.ir.arguments import Entry, entry_of, given_for
+from ptokit.ir.arguments import Entry, entry_of, given_for, is_empty
 from ptokit.ir.dialect import ops
 from ptokit.ir.dialect.attributes import word
 from ptokit.ir.errors import RunError
@@ -40,6 +40,7 @@ GROWTH = (1, 1 << 6, 1 << 13)
 """How often the memory behind a pointer is made larger, where it was too small."""
 BY_DATA = ("PTO-I", "PTO-C")
 """Findings about what indices say: kept where constants say it."""
+DEADLOCKS = ("PTO-S003", "PTO-S007", "PTO-S012")
 NEVER = ("PTO-N", "PTO-H006")
 TROUBLES = (
     ArithmeticError,
@@ -85,7 +86,7 @@ def entries(module: Module) -> list[str | None]:
     """The functions that no other one calls, and those that say so; without functions the text itself."""
     funcs = {name: op for name, op in module.funcs.items() if not _is_cube(op)}
     if not module.funcs:
-        return [None]
+        return [] if is_empty(module) else [None]
     called = {callee for name, op in module.funcs.items() for callee in _callees(op) if callee != name}
     found: list[str | None] = [name for name, op in funcs.items() if name not in called or "pto.entry" in op.attributes]
     # Where all call each other, each is looked at by itself.
@@ -103,7 +104,7 @@ def _is_cube(op: FuncOp) -> bool:
 def as_note(finding: Finding, target: str) -> Finding:
     """A text that cannot be played may still be right."""
     message = f"flags and memory are not checked past this place: {finding.message}"
-    return replace(finding, severity=Severity.NOTE, target=target, message=message)
+    return replace(finding, id=CANNOT, severity=Severity.NOTE, target=target, message=message)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +119,21 @@ class Trial:
     def is_through(self) -> bool:
         """It came to its end."""
         return self.run is not None and not self.refused and not any(block.stopped for block in self.run.blocks)
+
+    @property
+    def is_deadlocked(self) -> bool:
+        """It came to a place where it waits for ever: what it was given is only one of the ways there."""
+        return any(one.id in DEADLOCKS for one in self.findings)
+
+    @property
+    def is_telling(self) -> bool:
+        """What it found is so, whatever was made up."""
+        return self.is_through or self.is_deadlocked
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        """Where the text could not be played on, and nothing that was made up can be the reason."""
+        return tuple(one for one in self.refused if one.facts.get("is_wrong"))
 
     @property
     def is_endless(self) -> bool:
@@ -150,23 +166,19 @@ class Rehearsal:
         self.blocks = 2 if uses_blocks and self.target != "cpu" else 1
 
     def findings(self) -> list[Finding]:
-        """The findings of the runs that came to their end; where none did, of the longest, and why."""
+        """The findings of the runs that came to their end or to a deadlock; where none did, of the longest, and why."""
         trials = []
         for size in self._sizes():
             trials.append(self._trial(size))
             if trials[-1].is_endless:
                 break
-        through = [one for one in trials if one.is_through]
-        if through:
-            return _once(finding for one in through for finding in one.findings)
+        wrong = [replace(finding, target=self.target) for one in trials for finding in one.wrong]
+        telling = [one for one in trials if one.is_telling]
+        if telling:
+            return _once([*wrong, *(finding for one in telling for finding in one.findings)])
         longest = max(trials, key=lambda one: one.length)
-        return _once([*longest.findings, *map(self._refused, longest.refused)])
-
-    def _refused(self, finding: Finding) -> Finding:
-        """Where the text could not be played on: an error if nothing that was made up can be the reason."""
-        if finding.facts.get("is_wrong") and not self.is_open:
-            return replace(finding, target=self.target)
-        return as_note(finding, self.target)
+        refused = [as_note(one, self.target) for one in longest.refused if not one.facts.get("is_wrong")]
+        return _once([*longest.findings, *wrong, *refused])
 
     def _sizes(self) -> Sequence[int]:
         return SIZES if self.is_open else SIZES[:1]
@@ -224,7 +236,10 @@ class Rehearsal:
         trial = self._played(arguments, dyn_ub)
         told = [replace(one, severity=Severity.WARNING) for one in before.findings if one.id == "PTO-M007"]
         worded = Performance(self.module, self.entry, ()).worded
-        return replace(trial, findings=(*trial.findings, *map(worded, told)))
+        # Tiles that do not fit whatever a launch asks for say so themselves, and what was asked for here is our own.
+        kept = [one for one in trial.findings if one.id != "PTO-M009"]
+        fits = not any(one.id == "PTO-M006" for one in kept)
+        return replace(trial, findings=(*kept, *(map(worded, told) if fits else ())))
 
     def _cannot(self, trouble: BaseException) -> Finding:
         text = " ".join(str(trouble).split()) or type(trouble).__name__

@@ -27,6 +27,7 @@ UNKNOWN_ATTRIBUTE = "PTO-P010"
 STRUCTURE = "PTO-P012"
 PLACEHOLDER = "PTO-P007"
 OUTSIDE = "PTO-P013"
+MOVE_IT = "Move the part, or make it smaller."
 
 Told = tuple[Operation, Finding]
 Sentence = tuple[Any, ...]
@@ -261,7 +262,7 @@ def _parted(structure: Structure, op: ops.PartitionViewOp) -> Iterator[Sentence]
             reach = f"goes from {first} to {first + count}"
             message = f"{op.name}: dimension {at} of the part {reach}; the view has 0 to {extent}."
             token = f"%{structure.module.name(offset if first else size)}"
-            yield message, token, OUTSIDE, "Move the part, or make it smaller."
+            yield message, token, OUTSIDE, MOVE_IT
 
 
 def _flagged(structure: Structure, op: Any) -> Iterator[Sentence]:

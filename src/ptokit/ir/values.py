@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from ptokit.access.plan import Array
 from ptokit.core.ub import UbTile
-from ptokit.errors import PtoIndexError, PtoValueError
+from ptokit.errors import PtoValueError
 from ptokit.ir.dialect.types import TileBufType, TileType
+from ptokit.ir.errors import OutsideViewError
 from ptokit.tensors import FRACTAL_ROWS, LAYOUTS, GlobalTensor
 
 DIMS = 5
@@ -64,7 +65,7 @@ class View:
         start, extent = (*(0,) * front, *offsets), (*self.shape[:front], *sizes)
         for at, (first, count, size) in enumerate(zip(start, extent, self.shape, strict=True)):
             if first < 0 or count < 0 or first + count > size:
-                raise PtoIndexError(
+                raise OutsideViewError(
                     f"dimension {at - front} of the part goes from {first} to {first + count}; the view has 0 to {size}"
                 )
         by = sum(first * step for first, step in zip(start, self.strides, strict=True))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptokit.findings import Finding, Severity
+from ptokit.errors import PtoError
+from ptokit.findings import Finding, Severity, Where
 from ptokit.report.lines import shown
+from ptokit.report.settings import Settings, find_settings
+from ptokit.report.suppress import Baseline, read_baseline, silence
 
 if TYPE_CHECKING:
     from ptokit.ir.module import Module
@@ -49,6 +53,31 @@ def read(text: str, name: str, targets: Sequence[str] = ()) -> Reading:
     except ParseError as unread:
         return Reading(None, unread.findings)
     return Reading(module, check(module, tuple(targets) or None))
+
+
+WRONG_SETTINGS = "PTO-P040"
+
+
+def read_file(text: str, path: Path) -> Reading:
+    """The text of a file, by the settings of its project, its comments and its baseline, as in `ptokit check`.
+
+    Notes are shown, unless the settings say from where on.
+    """
+    try:
+        settings = find_settings(path)
+        known = read_baseline(settings.baseline) if settings.baseline else Baseline()
+    except PtoError as wrong:
+        reading = read(text, str(path))
+        told = Finding(WRONG_SETTINGS, Severity.WARNING, None, f"{wrong}.", {}, Where(str(path), 1, 1))
+        return Reading(reading.module, [told, *reading.findings])
+    return judged(read(text, str(path), settings.targets or ()), text, str(path), settings, known)
+
+
+def judged(reading: Reading, text: str, name: str, settings: Settings, known: Baseline) -> Reading:
+    """Without what is silenced or below the threshold; with what is wrong with the comments that silence."""
+    left, _ = silence(reading.findings, sources={name: text}, ignored=settings.ignore, baseline=known)
+    least = settings.severity or Severity.NOTE
+    return Reading(reading.module, [one for one in left if one.severity.rank <= least.rank])
 
 
 def marks(text: str, findings: Iterable[Finding]) -> list[Mark]:

@@ -6,16 +6,19 @@ import asyncio
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from urllib.parse import urlparse
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument
 
 from ptokit.errors import PtoError
 from ptokit.findings import Severity
 from ptokit.lsp import completion, diagnostics
 from ptokit.lsp import hover as hovering
+from ptokit.report.settings import Settings
+from ptokit.report.suppress import Baseline
 
 PAUSE = 0.15
 """Seconds without a keystroke before a text is checked again."""
@@ -88,16 +91,15 @@ def make_server(pause: float = PAUSE) -> LanguageServer:
     return server
 
 
-def file_name(uri: str) -> str:
-    """What findings call the text: the name of its file."""
-    parsed = urlparse(uri)
-    return Path(unquote(parsed.path)).name if parsed.scheme == "file" else uri
+def file_of(uri: str) -> Path | None:
+    """The file that a text is saved in; None where it is in none."""
+    return Path(to_fs_path(uri) or "") if urlparse(uri).scheme == "file" else None
 
 
 def _publish(server: LanguageServer, state: State, uri: str) -> None:
     document = server.workspace.get_text_document(uri)
     text = document.source
-    reading = _reading(text, file_name(uri))
+    reading = _reading(text, uri)
     marks = tuple(diagnostics.marks(text, reading.findings))
     before = state.texts.get(uri)
     if reading.module is None and before is not None:
@@ -108,9 +110,12 @@ def _publish(server: LanguageServer, state: State, uri: str) -> None:
     server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, told, document.version))
 
 
-def _reading(text: str, name: str) -> diagnostics.Reading:
+def _reading(text: str, uri: str) -> diagnostics.Reading:
+    path = file_of(uri)
     try:
-        return diagnostics.read(text, name)
+        if path is not None:
+            return diagnostics.read_file(text, path)
+        return diagnostics.judged(diagnostics.read(text, uri), text, uri, Settings(), Baseline())
     except PtoError:
         return diagnostics.Reading(None, [])
 
@@ -138,7 +143,9 @@ def _place(document: TextDocument, position: types.Position) -> tuple[int, int]:
 
 def _hover(server: LanguageServer, state: State, params: types.HoverParams) -> types.Hover | None:
     uri = params.text_document.uri
-    document = server.workspace.get_text_document(uri)
+    document = server.workspace.text_documents.get(uri)
+    if document is None:
+        return None
     line, column = _place(document, params.position)
     known = state.texts.get(uri)
     reading, marks = (known.reading, known.marks) if known else (None, ())
@@ -150,7 +157,9 @@ def _hover(server: LanguageServer, state: State, params: types.HoverParams) -> t
 
 
 def _completions(server: LanguageServer, params: types.CompletionParams) -> types.CompletionList:
-    document = server.workspace.get_text_document(params.text_document.uri)
+    document = server.workspace.text_documents.get(params.text_document.uri)
+    if document is None:
+        return types.CompletionList(is_incomplete=False, items=[])
     line, column = _place(document, params.position)
     items = [
         types.CompletionItem(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ class Settings:
     file: Path | None = None
 
 
-def target_names(given: object, what: str = "targets") -> tuple[str, ...]:
+def target_names(given: object, what: str = "targets", *, known: Sequence[str] = TARGETS) -> tuple[str, ...]:
     """Names of targets: one, several in a row, or several between commas.
 
     >>> target_names("a2a3, a5"), target_names(["cpu"])
@@ -38,17 +38,17 @@ def target_names(given: object, what: str = "targets") -> tuple[str, ...]:
     """
     words = given.split(",") if isinstance(given, str) else given
     if not isinstance(words, Iterable):
-        raise PtoTypeError(f"{what} is {a_kind(given)}; names are wanted: {listed(TARGETS)}")
+        raise PtoTypeError(f"{what} is {a_kind(given)}; names are wanted: {listed(known)}")
     found = []
     for one in words:
         if not isinstance(one, str):
-            raise PtoTypeError(f"{what} has {one!r}, {a_kind(one)}; names are wanted: {listed(TARGETS)}")
+            raise PtoTypeError(f"{what} has {one!r}, {a_kind(one)}; names are wanted: {listed(known)}")
         name = one.strip().lower()
-        if name not in TARGETS:
-            raise PtoValueError(f"{what}: {one.strip()!r} is unknown.{nearest(name, TARGETS)} Known: {listed(TARGETS)}")
+        if name not in known:
+            raise PtoValueError(f"{what}: {one.strip()!r} is unknown.{nearest(name, known)} Known: {listed(known)}")
         found.append(name)
     if not found:
-        raise PtoValueError(f"{what} is empty; known: {listed(TARGETS)}")
+        raise PtoValueError(f"{what} is empty; known: {listed(known)}")
     return tuple(dict.fromkeys(found))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -101,16 +103,30 @@ def unfounded(one: Ignore, file: str) -> Finding | None:
 # Fingerprints
 
 
-def fingerprints(findings: Iterable[Finding], sources: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A name for each finding that survives when lines are added above it: id, target, file, the line's text."""
+def fingerprints(
+    findings: Iterable[Finding], sources: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Iterator[str]:
+    """A name for each finding that survives when lines are added above it: id, target, file, the line's text.
+
+    Files go by their way from `folder`, where one is given: by whatever name somebody called them.
+    """
     often: Counter[str] = Counter()
     for one in findings:
         place = shown(one, sources)
         text = " ".join(place.line.split()) if place else one.message
-        file = Path(one.where.file).as_posix() if one.where else ""
+        file = _way_to(one.where.file, folder) if one.where else ""
         key = "\0".join((one.id, one.target or "", file, text))
         often[key] += 1
         yield hashlib.sha256(f"{key}\0{often[key]}".encode()).hexdigest()[:20]
+
+
+def _way_to(file: str, folder: Path | None) -> str:
+    """A file as it is called from a folder; what is no file keeps its name."""
+    path = Path(file)
+    if folder is not None and path.exists():
+        with suppress(ValueError):  # on another drive
+            path = Path(os.path.relpath(path.resolve(), folder.resolve()))
+    return path.as_posix()
 
 
 # The baseline
@@ -118,17 +134,17 @@ def fingerprints(findings: Iterable[Finding], sources: Mapping[str, str] | None 
 
 def write_baseline(path: Path, findings: Iterable[Finding], sources: Mapping[str, str] | None = None) -> int:
     """Everything that there is today, so that only what is new is told; how many."""
-    every = list(findings)
+    every, folder = list(findings), path.parent
     entries = [
         {
             "fingerprint": name,
             "id": one.id,
             "target": one.target,
-            "file": Path(one.where.file).as_posix() if one.where else None,
+            "file": _way_to(one.where.file, folder) if one.where else None,
             "message": one.message,
             "reason": "known when the baseline was written",
         }
-        for one, name in zip(every, fingerprints(every, sources), strict=True)
+        for one, name in zip(every, fingerprints(every, sources, folder), strict=True)
     ]
     text = json.dumps({"version": VERSION, "findings": entries}, indent=2, ensure_ascii=False) + "\n"
     try:
@@ -138,8 +154,16 @@ def write_baseline(path: Path, findings: Iterable[Finding], sources: Mapping[str
     return len(entries)
 
 
-def read_baseline(path: Path) -> dict[str, str]:
-    """Fingerprints and their reasons."""
+@dataclass(frozen=True)
+class Baseline:
+    """What is known already: fingerprints and their reasons, and the folder that they were taken from."""
+
+    known: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+
+
+def read_baseline(path: Path) -> Baseline:
+    """A baseline as `write_baseline` has written it."""
     try:
         told = json.loads(path.read_text("utf-8"))
     except OSError as trouble:
@@ -148,7 +172,7 @@ def read_baseline(path: Path) -> dict[str, str]:
         ) from None
     except (ValueError, RecursionError) as wrong:
         raise PtoValueError(f"the baseline {path} is not JSON: {wrong}") from None
-    return _entries(path, told)
+    return Baseline(_entries(path, told), path.parent)
 
 
 def _entries(path: Path, told: Any) -> dict[str, str]:
@@ -174,7 +198,7 @@ def silence(
     *,
     sources: Mapping[str, str] | None = None,
     ignored: Mapping[str, str] | None = None,
-    baseline: Mapping[str, str] | None = None,
+    baseline: Baseline = Baseline(),
 ) -> tuple[list[Finding], list[Silenced]]:
     """What is left, with what is wrong with the comments themselves; and what was silenced, and by what.
 
@@ -185,8 +209,8 @@ def silence(
     comments = {file: _ignores_of(file, texts) for file in files}
     left = [wrong for file in sorted(files) for one in comments[file] if (wrong := unfounded(one, file))]
     silenced = []
-    for one, name in zip(every, fingerprints(every, texts), strict=True):
-        because = _reason(one, name, comments, ignored or {}, baseline or {})
+    for one, name in zip(every, fingerprints(every, texts, baseline.folder), strict=True):
+        because = _reason(one, name, comments, ignored or {}, baseline.known)
         if because is None:
             left.append(one)
         else:
