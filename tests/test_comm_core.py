@@ -459,6 +459,48 @@ def test_tiles_on_each_other_are_refused() -> None:
     assert ids(pto.launch(kernel, *arrays(), target="a5")) == ["PTO-R014"]
 
 
+@pytest.mark.parametrize(
+    ("op", "local", "slices", "told"),
+    [
+        ("tscatter", (0, 8), ((8, 12), (12, 16)), None),
+        ("tscatter", (0, 8), ((8, 12), (11, 15)), "the destination of rank 0 and the destination of rank 1"),
+        ("tscatter", (0, 8), ((8, 12), (8, 12)), "the destination of rank 0 and the destination of rank 1"),
+        # In place: the root's slice stands where it is.
+        ("tscatter", (0, 8), ((0, 4), (12, 16)), None),
+        ("tscatter", (0, 8), ((4, 8), (12, 16)), "the source and the destination of rank 0"),
+        ("tscatter", (0, 8), ((1, 5), (12, 16)), "the source and the destination of rank 0"),
+        ("tgather", (0, 8), ((8, 12), (8, 12)), None),
+        ("tgather", (0, 8), ((8, 12), (4, 8)), None),
+        ("tgather", (0, 8), ((8, 12), (0, 4)), "the destination and the source of rank 1"),
+        ("tbroadcast", (0, 4), ((0, 4), (8, 12)), None),
+        ("tbroadcast", (0, 4), ((3, 7), (8, 12)), "the source and the destination of rank 0"),
+        ("treduce", (0, 4), ((8, 12), (0, 4)), None),
+        ("treduce", (0, 4), ((8, 12), (2, 6)), "the destination and the source of rank 1"),
+    ],
+)
+def test_tensors_that_lie_on_each_other(op: str, local: Any, slices: Any, told: str | None) -> None:
+    def kernel(k: Any, memory: Any) -> None:
+        def rows(pair: tuple[int, int]) -> Any:
+            return memory[pair[0] : pair[1], 0:COLS]
+
+        more = {"acc": k.tile("float32", ROWS, COLS)} if op == "treduce" else {}
+        own = {"src" if op in ("tscatter", "tbroadcast") else "dst": rows(local)}
+        getattr(k, op)(**own, slices=[rows(one) for one in slices], ping=k.tile("float32", ROWS, COLS), **more)
+
+    run = pto.launch(kernel, np.zeros((16, COLS), np.float32), target="a5")
+    assert [one.id for one in run.findings] == ([] if told is None else ["PTO-R024"])
+    assert told is None or told in run.findings[0].message
+
+
+def test_columns_of_one_matrix_do_not_lie_on_each_other() -> None:
+    def kernel(k: Any, src: Any, wide: Any) -> None:
+        k.tscatter(src, [wide[0:ROWS, 0:COLS], wide[0:ROWS, COLS : 2 * COLS]], k.tile("float32", ROWS, COLS))
+
+    source, wide = arrays()[0], np.zeros((ROWS, 2 * COLS), np.float32)
+    assert pto.launch(kernel, source, wide, target="a5").findings == []
+    assert np.array_equal(wide, np.concatenate([source[:ROWS], source[ROWS:]], axis=1))
+
+
 def test_read_only_destinations_are_refused() -> None:
     source, g0, g1 = arrays()
     g1.flags.writeable = False
