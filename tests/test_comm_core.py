@@ -415,8 +415,28 @@ def test_a_source_that_stands_in_the_data_cache() -> None:
         k.dcci()
         k.dsb()
 
-    run = pto.launch(kernel, *arrays(), target="a5")
+    source, g0, g1 = arrays()
+    run = pto.launch(kernel, source, g0, g1, target="a5", schedule="program")
     assert ids(run) == ["PTO-H004"]
+    assert (source[0, 3], g0[0, 3]) == (9, 3)
+
+
+def test_an_index_that_a_collective_left_in_the_tile_is_told_as_its_own() -> None:
+    def kernel(k: Any, src: Any, g0: Any, table: Any) -> None:
+        rows, values = k.tile("int32", 1, 8), k.tile("int32", 8, 8)
+        k.texpands(values, 1)
+        k.tscatter(src, [g0], rows)
+        k.set_flag("MTE2", "V", 0)
+        k.wait_flag("MTE2", "V", 0)
+        k.mscatter(table, values, rows, oob="clamp")
+        k.pipe_barrier("ALL")
+        k.dcci()
+        k.dsb()
+
+    row = np.array([[0, 1, -2, 3, 4, 5, 6, 7]], np.int32)
+    run = pto.launch(kernel, row, np.zeros((1, 8), np.int32), np.zeros((9, 8), np.int32), target="a5")
+    (found,) = loud(run)
+    assert (found.id, found.facts["written_by"]) == ("PTO-I004", "tscatter")
 
 
 def test_a_load_of_what_was_scattered_needs_nothing() -> None:
@@ -457,6 +477,77 @@ def test_tiles_on_each_other_are_refused() -> None:
         k.tscatter(src, [g0, g1], k.tile("float32", 2, COLS, at=0), k.tile("float32", 2, COLS, at=64))
 
     assert ids(pto.launch(kernel, *arrays(), target="a5")) == ["PTO-R014"]
+
+
+@pytest.mark.parametrize(
+    ("op", "local", "slices", "told"),
+    [
+        ("tscatter", (0, 8), ((8, 12), (12, 16)), None),
+        ("tscatter", (0, 8), ((8, 12), (11, 15)), "the destination of rank 0 and the destination of rank 1"),
+        ("tscatter", (0, 8), ((8, 12), (8, 12)), "the destination of rank 0 and the destination of rank 1"),
+        # In place: the root's slice stands where it is.
+        ("tscatter", (0, 8), ((0, 4), (12, 16)), None),
+        ("tscatter", (0, 8), ((4, 8), (12, 16)), "the source and the destination of rank 0"),
+        ("tscatter", (0, 8), ((1, 5), (12, 16)), "the source and the destination of rank 0"),
+        ("tgather", (0, 8), ((8, 12), (8, 12)), None),
+        ("tgather", (0, 8), ((8, 12), (4, 8)), None),
+        ("tgather", (0, 8), ((8, 12), (0, 4)), "the destination and the source of rank 1"),
+        ("tbroadcast", (0, 4), ((0, 4), (8, 12)), None),
+        ("tbroadcast", (0, 4), ((3, 7), (8, 12)), "the source and the destination of rank 0"),
+        ("treduce", (0, 4), ((8, 12), (0, 4)), None),
+        ("treduce", (0, 4), ((8, 12), (2, 6)), "the destination and the source of rank 1"),
+    ],
+)
+def test_tensors_that_lie_on_each_other(op: str, local: Any, slices: Any, told: str | None) -> None:
+    def kernel(k: Any, memory: Any) -> None:
+        def rows(pair: tuple[int, int]) -> Any:
+            return memory[pair[0] : pair[1], 0:COLS]
+
+        more = {"acc": k.tile("float32", ROWS, COLS)} if op == "treduce" else {}
+        own = {"src" if op in ("tscatter", "tbroadcast") else "dst": rows(local)}
+        getattr(k, op)(**own, slices=[rows(one) for one in slices], ping=k.tile("float32", ROWS, COLS), **more)
+
+    run = pto.launch(kernel, np.zeros((16, COLS), np.float32), target="a5")
+    assert [one.id for one in run.findings] == ([] if told is None else ["PTO-R024"])
+    assert told is None or told in run.findings[0].message
+
+
+def test_columns_of_one_matrix_do_not_lie_on_each_other() -> None:
+    def kernel(k: Any, src: Any, wide: Any) -> None:
+        k.tscatter(src, [wide[0:ROWS, 0:COLS], wide[0:ROWS, COLS : 2 * COLS]], k.tile("float32", ROWS, COLS))
+
+    source, wide = arrays()[0], np.zeros((ROWS, 2 * COLS), np.float32)
+    assert pto.launch(kernel, source, wide, target="a5").findings == []
+    assert np.array_equal(wide, np.concatenate([source[:ROWS], source[ROWS:]], axis=1))
+
+
+def test_elements_that_alternate_do_not_lie_on_each_other() -> None:
+    def kernel(k: Any, src: Any, even: Any, odd: Any) -> None:
+        k.tscatter(src, [even, odd], k.tile("float32", ROWS, COLS))
+
+    source, memory = arrays()[0], np.zeros(2 * ROWS * COLS, np.float32)
+    shape, stride = (1, 1, 1, ROWS, COLS), (2 * ROWS * COLS,) * 3 + (2 * COLS, 2)
+    members = [pto.GlobalTensor(memory, "float32", shape, stride, base=base) for base in (0, 1)]
+    assert pto.launch(kernel, source, *members, target="a5").findings == []
+    assert np.array_equal(memory.reshape(ROWS, COLS, 2), np.stack([source[:ROWS], source[ROWS:]], axis=2))
+
+
+def test_what_is_loaded_between_the_elements_of_a_store_need_not_wait() -> None:
+    def kernel(k: Any, dst: Any, even: Any, odd: Any) -> None:
+        ones = k.tile("float32", ROWS, COLS)
+        filled = k.texpands(ones, 1.0)
+        k.tstore(odd, ones, wait=filled)
+        k.tgather(dst, [even], k.tile("float32", ROWS, COLS))
+
+    memory, shape = np.zeros(2 * ROWS * COLS, np.float32), (1, 1, 1, ROWS, COLS)
+    members = [pto.GlobalTensor(memory, "float32", shape, (0, 0, 0, 2 * COLS, 2), base=base) for base in (0, 1)]
+    assert pto.launch(kernel, np.zeros((ROWS, COLS), np.float32), *members, target="a5").findings == []
+
+
+def test_bytes_count_in_and_out() -> None:
+    moved = 2 * 2 * ROWS * COLS * 4
+    assert pto.launch(spread, *arrays(), target="a5", max_bytes=moved).findings == []
+    assert ids(pto.launch(spread, *arrays(), target="a5", max_bytes=moved - 1)) == ["PTO-H006"]
 
 
 def test_read_only_destinations_are_refused() -> None:

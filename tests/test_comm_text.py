@@ -86,6 +86,13 @@ def test_a_collective_of_a_text_is_run(op: str, target: str, schedule: str) -> N
         assert np.array_equal(one, right[name]), name
 
 
+def test_the_root_of_a_text_is_the_root_of_the_call() -> None:
+    run = parse(PROGRAMS["treduce"]).run(arrays())
+    assert "root = 1 : i32" in run.to("dps")
+    first = run.blocks[0].steps[0].touches[0].what
+    assert first is run.tensors[2] or first.memory.ctypes.data == run.tensors[2].memory.ctypes.data
+
+
 @pytest.mark.parametrize("op", PROGRAMS)
 def test_a_collective_of_a_text_is_checked_to_its_end(op: str) -> None:
     assert check(parse(PROGRAMS[op])) == []

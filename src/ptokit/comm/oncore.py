@@ -18,6 +18,7 @@ from ptokit.core.gm import GlobalMemory, HollowMemory, Place
 from ptokit.core.launch import launch
 from ptokit.core.moves import Box, Moves, TensorPart, TilePart, writable
 from ptokit.core.pipes import MTE2, MTE3, Instruction, Step, V
+from ptokit.core.regions import Region, meet
 from ptokit.core.ub import UbTile
 from ptokit.findings import Severity
 from ptokit.tensors import GlobalTensor, Tile
@@ -55,18 +56,28 @@ class Collecting:
         below = chunk.rank * self.call.slice[3] if self.call.kind.splits else 0
         return TensorPart.of(self.local, self._box(chunk, below))
 
+    def rows_of(self, rank: int) -> TensorPart:
+        """All that a rank has to do with in the root's own tensor."""
+        d0, d1, d2, high, wide = self.call.slice
+        below = rank * high if self.call.kind.splits else 0
+        box = (_first(d0), _first(d1), _first(d2), slice(below, below + high), _first(wide))
+        return TensorPart.of(self.local, box)
+
     def _box(self, chunk: Chunk, below: int) -> Box:
         d0, d1, d2, high, wide = self.call.slice
         if self.call.fits:
-            return (slice(0, d0), slice(0, d1), slice(0, d2), slice(below, below + high), slice(0, wide))
+            return (_first(d0), _first(d1), _first(d2), slice(below, below + high), _first(wide))
         row = below + chunk.row
-        outer = (slice(at, at + 1) for at in (chunk.d0, chunk.d1, chunk.d2))
-        a, b, c = outer
+        a, b, c = (slice(at, at + 1) for at in (chunk.d0, chunk.d1, chunk.d2))
         return (a, b, c, slice(row, row + chunk.rows), slice(chunk.col, chunk.col + chunk.cols))
 
     def staged(self, chunk: Chunk, number: int) -> TilePart:
         """The part of a staging tile that a chunk fills."""
         return self.moves.tile(self.tiles[number], chunk.rows, chunk.cols)
+
+
+def _first(count: int) -> slice:
+    return slice(0, count)
 
 
 def issue(block: Block, call: Collective, places: Callable[[GlobalTensor], Place], wait: object = ()) -> Event:
@@ -78,10 +89,12 @@ def issue(block: Block, call: Collective, places: Callable[[GlobalTensor], Place
     one = block.instruction(call.op, MTE2, (call.local, *(tile for _, tile in call.tiles)), wait)
     one.facts |= {"frozen": tuple(_frozen(tile) for _, tile in call.tiles), "call": call}
     _legal(block, one, call)
-    running = Collecting(call, Moves(block, one), local, members, *_staging(call))
     schedule = call.schedule
     if not len(schedule):
         return block.event(one)
+    running = Collecting(call, Moves(block, one), local, members, *_staging(call))
+    if block.checks.memory:
+        _tell_overlap(running)
     one.facts["schedule"] = schedule
     _reserve(block, one, call.op, 2 if schedule.uses_pong else 1)
     block.spend(one, _bytes(call))
@@ -111,6 +124,79 @@ def _legal(block: Block, one: Instruction, call: Collective) -> None:
         block.stop(*placed)
     for finding in placed:
         block.tell(finding)
+
+
+def _tell_overlap(running: Collecting) -> None:
+    """What is written lies on what somebody else reads or writes: the order of the chunks decides what comes out."""
+    call, block, one = running.call, running.moves.block, running.moves.instruction
+    met = _overlap(running)
+    if met is None:
+        return
+    first, second, byte = met
+    block.tell(
+        block.finding(
+            "PTO-R024",
+            Severity.WARNING,
+            one.site,
+            f"{call.op}: {first} and {second} lie on each other from byte {byte} of their memory on: which chunk comes "
+            "last decides what stands there.",
+            "Give each rank memory of its own; only a rank's slice may stand where the root has it.",
+            first=first,
+            second=second,
+            first_byte=byte,
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """The memory of one tensor that takes part, or the rows of one rank in the root's own."""
+
+    name: str
+    region: Region
+    rank: int
+    is_local: bool
+    is_written: bool
+
+
+def _stretches(running: Collecting) -> list[Stretch]:
+    """All of them, by their first byte."""
+    call, kind = running.call, running.call.kind
+    found = [
+        Stretch(name, place.region, rank, False, not kind.local_is_written)
+        for rank, ((name, _), place) in enumerate(zip(call.tensors[1:], running.members, strict=True))
+    ]
+    for rank in range(call.ranks if kind.splits else 1):
+        own = running.rows_of(rank).region
+        found.append(Stretch(f"the {kind.local}", own, rank, True, kind.local_is_written))
+    return sorted(found, key=lambda one: (one.region.space, one.region.low))
+
+
+def _overlap(running: Collecting) -> tuple[str, str, int] | None:
+    """The first two that meet, and where."""
+    near: list[Stretch] = []
+    for one in _stretches(running):
+        here = one.region
+        near = [other for other in near if other.region.space == here.space and other.region.high > here.low]
+        for other in near:
+            byte = meet(other.region, here) if _may_not_meet(other, one, running.call) else None
+            if byte is not None:
+                first, second = sorted((other, one), key=lambda each: (not each.is_local, each.rank))
+                return first.name, second.name, byte
+        near.append(one)
+    return None
+
+
+def _may_not_meet(one: Stretch, other: Stretch, call: Collective) -> bool:
+    """One of them is written, and not exactly where it is read: what is loaded there is what is stored."""
+    if one.is_local == other.is_local:
+        return not one.is_local and one.is_written
+    belongs = one.rank == other.rank or not call.kind.splits
+    return not (belongs and _is_same(one.region, other.region))
+
+
+def _is_same(one: Region, other: Region) -> bool:
+    return one.length == other.length and np.array_equal(one.starts, other.starts)
 
 
 def _reserve(block: Block, one: Instruction, op: str, events: int) -> None:

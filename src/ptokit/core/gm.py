@@ -89,6 +89,11 @@ class Place:
         return of_tensor(self.tensor, self.buffer.number, self.offset)
 
     @cached_property
+    def stride(self) -> tuple[int, ...]:
+        """The strides of the tensor, in elements."""
+        return self.tensor.stride
+
+    @cached_property
     def bursts(self) -> tuple[int, int]:
         """How a DMA moves it."""
         return transfers.bursts(self.tensor)

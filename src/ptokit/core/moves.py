@@ -78,7 +78,7 @@ def _rectangle(place: Place, box: Box, extents: Sequence[int]) -> Region | None:
     if math.prod(extents[:3]) != 1:
         return None
     down, across = (4, 3) if tensor.layout == "dn" else (3, 4)
-    size, stride = tensor.dtype.itemsize, tensor.stride
+    size, stride = tensor.dtype.itemsize, place.stride
     length, count, pitch = extents[across] * size, extents[down], stride[down] * size
     if (extents[across] > 1 and stride[across] != 1) or (count > 1 and pitch < length):
         return None
