@@ -478,7 +478,7 @@ def on_ccu(change: dict[str, Any], op: str = "tscatter", n: int = 3) -> Any:
         part[:] = 100 * rank.rank
         group = rank.group(part, root=1)
         if rank.rank not in change.get("unregistered", ()):
-            pto.comm.register(group)
+            pto.comm.register(group, payload=change.get("payloads", {}).get(rank.rank))
         gate = None if rank.rank in change.get("no_gate", ()) else pto.comm.CcuGate(0x100 + 8 * rank.rank, 0b11)
         whole = np.arange(n * 16, dtype=np.int32).reshape(2 * n, 8)
         ping = pto.Tile("int32", 2 * n if op == "tscatter" else 2, 8)
@@ -520,6 +520,7 @@ CCU_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "a rank that has not registered": ({"unregistered": (2,)}, "PTO-R050"),
     "a rank that has not registered and does not call": ({"unregistered": (2,), "absent": (2,)}, "PTO-R050"),
     "a root that has not registered": ({"unregistered": (1,)}, "PTO-R050"),
+    "another payload": ({"payloads": {2: 63}}, "PTO-R052"),
     "another target": ({"target": "a2a3"}, "PTO-R016"),
     "the reference": ({"target": "cpu"}, "PTO-R016"),
 }

@@ -6,12 +6,13 @@ root's unit then writes (or, for a gather, reads) each rank's slice as flat byte
 
 from __future__ import annotations
 
-import zlib
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptokit.comm.faults import RankError, RankTimeout, error, named
 from ptokit.comm.group import Group
+from ptokit.dtypes import element_type
 from ptokit.errors import PtoTypeError, PtoValueError, a_kind, well_called
 from ptokit.tensors import whole
 
@@ -48,20 +49,21 @@ class CcuGate:
 
 
 @well_called
-def register(group: Group) -> None:
-    """Register and launch the CCU's kernel for this group on this rank; every rank does it, before the collective."""
+def register(group: Group, payload: int | None = None) -> None:
+    """Register and launch the CCU's kernel for this group on this rank; every rank does it, before the collective.
+
+    `payload` is what each rank gets, in bytes: that of the group's slices, where it is not given.
+    """
     if not isinstance(group, Group):
         raise PtoTypeError(f"register: the group is {a_kind(group)}; make it with rank.group(...)")
+    part = group.parts[group.rank.rank]
+    slice_bytes = math.prod(part.shape) * element_type(part.dtype).itemsize
+    told = slice_bytes if payload is None else whole(payload, "payload")
+    if told < 0:
+        raise PtoValueError(f"register: payload={told}; it is a number of bytes, {slice_bytes} for this group")
     transport = group.rank.transport
     transport.must_be_open()
-    transport.store(transport.rank, transport.layout.window_registered(group.window.number), _what(group))
-
-
-def _what(group: Group) -> int:
-    """What has to be the same on all ranks: how many they are, the root, the payload."""
-    part = group.parts[group.rank.rank]
-    said = f"{group.size} {group.root} {part.dtype} {part.shape}"
-    return 1 + zlib.crc32(said.encode())
+    transport.store(transport.rank, transport.layout.window_registered(group.window.number), 1 + told)
 
 
 def on_ccu(prepared: Prepared, gate: CcuGate | None, stores_input: bool) -> Collected:
@@ -107,14 +109,16 @@ def _all_registered(op: str, group: Group) -> None:
         return [rank for rank in range(group.size) if not transport.load(rank, word)]
 
     _await(group, missing, f"the registration of {op}", lambda ranks: _unregistered(op, group, ranks))
-    told = [transport.load(rank, word) for rank in range(group.size)]
+    told = [transport.load(rank, word) - 1 for rank in range(group.size)]
     others = [rank for rank, one in enumerate(told) if one != told[transport.rank]]
     if others:
+        said = named([f"{group.rank.peers[rank]} {told[rank]}" for rank in others])
         raise error(
             "PTO-R052",
-            f"{op}: {named([group.rank.peers[rank] for rank in others])} registered another number of ranks, root or "
-            f"payload than {group.rank.peers[transport.rank]}.",
+            f"{op}: {group.rank.peers[transport.rank]} has registered a payload of {told[transport.rank]} bytes, "
+            f"{said}.",
             ranks=others,
+            payloads=told,
         )
 
 

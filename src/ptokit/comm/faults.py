@@ -67,7 +67,7 @@ FIXES = {
     "PTO-R040": "Let every rank make the same calls in the same order.",
     "PTO-R050": "Call pto.comm.register(group) on every rank before the collective.",
     "PTO-R051": "Give gate=pto.comm.CcuGate(slot, mask) on every rank, and let every rank make the call.",
-    "PTO-R052": "Register groups of the same size, root and shape on every rank.",
+    "PTO-R052": "Register the same payload on every rank: the bytes of one slice.",
     "PTO-R041": "Name one of the ranks of the world as root.",
 }
 

@@ -24,6 +24,7 @@ from ptokit.comm.rank import Rank, as_rank_error
 from ptokit.comm.segments import nameless_file
 from ptokit.comm.transport import Layout, default_timeout, seconds
 from ptokit.errors import PtoTypeError, PtoValueError, well_called
+from ptokit.findings import Finding
 from ptokit.tensors import whole
 
 MOST_RANKS = 256
@@ -68,6 +69,20 @@ class World:
         if any(one.mistake is not None for one in outcomes):
             raise _failed(outcomes)
         return [one.value for one in outcomes]
+
+    def check(self, function: Callable[..., Any], *args: Any) -> list[Finding]:
+        """Run it, and return what went wrong between the ranks as findings; none where nothing did.
+
+        >>> import ptokit as pto
+        >>> with pto.comm.local(2, threads=True) as world:
+        ...     [one.id for one in world.check(lambda rank: rank.group(rank.zeros(4), root=rank.rank))]
+        ['PTO-R033']
+        """
+        try:
+            self.run(function, *args)
+        except RankError as failed:
+            return failed.findings
+        return []
 
     def close(self) -> None:
         """No more runs."""
