@@ -258,7 +258,7 @@ def _counts(ranks: object) -> list[int]:
 
 
 def _curve(work: Work, variant: str, shape: str, counts: Sequence[int]) -> Curve:
-    most, why_not = _limit(work, variant)
+    most, why_not = limit(work, variant)
     way = WAYS[variant, shape]
     prices = tuple(way.price(work, variant, count) for count in counts if count <= most)
     refused = why_not if counts[-1] > most else ""
@@ -267,7 +267,7 @@ def _curve(work: Work, variant: str, shape: str, counts: Sequence[int]) -> Curve
     return Curve(f"{variant} {shape}", prices, _root_from(work, variant, way, most), refused, note)
 
 
-def _limit(work: Work, variant: str) -> tuple[int, str]:
+def limit(work: Work, variant: str) -> tuple[int, str]:
     """How many ranks a variant can do, and the sentence where that is not all."""
     if variant != "ccu":
         return MOST_RANKS, ""
