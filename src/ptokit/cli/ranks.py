@@ -239,7 +239,8 @@ def _show(found: Prices, files: dict[str, str]) -> None:
         hint = "; open it in https://ui.perfetto.dev" if what == "trace" else ""
         to.print(f"Wrote {path}{hint}", markup=False, soft_wrap=True)
     to.print(
-        "A model, no measurement: the numbers of the link are assumptions (ptokit/comm/link.toml); --link replaces any.",
+        "A model, no measurement: the numbers of the link stand in ptokit/comm/link.toml and are assumptions; --link "
+        "replaces any of them.",
         style="dim",
         soft_wrap=True,
     )
