@@ -248,8 +248,10 @@ HUGE = 1 + 1e-9
 
 
 def totals(ranks: int, **given_: Any) -> dict[str, float]:
-    found = pto.comm.price(ranks=[ranks], topology="both", **given_)
-    return {curve.name: price.seconds for curve in found.curves if (price := curve.at(ranks)) is not None}
+    """The time of every way that the target has."""
+    work = asked(**given_)
+    ways = {way: one for way, one in WAYS.items() if ranks <= pricing.limit(work, way[0])[0]}
+    return {" ".join(way): one.total(work, way[0], ranks) for way, one in ways.items()}
 
 
 def assert_none_faster(more: dict[str, float], less: dict[str, float]) -> None:
@@ -353,15 +355,26 @@ def test_a_tree_pays_where_many_small_slices_wait_for_latency(op: str) -> None:
     start = small.tree_from["single"]
     assert start is not None
     for ranks in range(2, 12):
-        seconds = totals(ranks, op=op, rows=1, width=64, variant="single", link={"latency": 10})
+        seconds = totals(ranks, op=op, rows=1, width=64, link={"latency": 10})
         assert (seconds["single tree"] < seconds["single flat"] * (1 - 1e-9)) == (ranks >= start)
     assert f"single: the tree is faster than the flat root from {start} ranks on." in small.sentences
+    # Between numbers that were asked for, it is found all the same.
+    sparse = pto.comm.price(
+        op, ranks=[2, 999], rows=1, width=64, topology="both", variant="single", link={"latency": 10}
+    )
+    assert sparse.tree_from == {"single": start}
 
 
 def test_a_tree_does_not_pay_where_bytes_fill_the_tiles() -> None:
     large = pto.comm.price(ranks=DOUBLES, rows=64, width=64, topology="both", variant="single")
     assert large.tree_from == {"single": None}
     assert any("does not pay here" in sentence for sentence in large.sentences)
+
+
+def test_the_total_alone_is_that_of_the_whole_price() -> None:
+    for op, ranks in product(pricing.COLLECTIVES, (1, 2, 7, 16)):
+        for name, seconds in totals(ranks, op=op, rows=70, width=100).items():
+            assert one(name, ranks, op, rows=70, width=100).seconds == pytest.approx(seconds)
 
 
 def test_the_order_names_pairs_that_differ_enough() -> None:
@@ -525,6 +538,19 @@ def test_the_bytes_of_an_exchange_share_a_port_and_fill_a_link() -> None:
     link = routed(4, **shape, link=wide | {"root": 1e6, "bandwidth": 1.0}).phases["rows back"]
     assert port == pytest.approx(750 * 1024 / GIB, rel=1e-3)
     assert link == pytest.approx(250 * 1024 / GIB, rel=1e-3)
+
+
+def test_the_fullest_rank_and_the_fullest_link_set_the_pace_of_an_exchange() -> None:
+    wide = {"latency": 1e-6, "route": {"message_us": 1e-6}}
+    shape: dict[str, Any] = {"rows": 1000, "width": 1024, "dtype": "int8", "table_rows": 1000, "skew": "zipf:1"}
+    share = Table(1000, "zipf:1").shares(4)[0]
+    assert share > 0.8
+    # Rank 0 receives what three others want of it, and sends next to nothing.
+    port = routed(4, "scatter", **shape, link=wide | {"root": 1.0, "bandwidth": 1e6})
+    link = routed(4, "scatter", **shape, link=wide | {"root": 1e6, "bandwidth": 1.0})
+    assert port.phases["indices and rows"] == pytest.approx(3 * 1000 * share * 1032 / GIB, rel=1e-3)
+    assert link.phases["indices and rows"] == pytest.approx(1000 * share * 1032 / GIB, rel=1e-3)
+    assert port.in_bytes.argmax() == port.out_bytes.argmin() == 0
 
 
 def test_rows_are_applied_a_tile_at_a_time() -> None:

@@ -302,9 +302,13 @@ def _tree_from(work: Work, variant: str, counts: Sequence[int]) -> int | None:
 
 
 def _fewest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The smallest number for which it holds, of something that goes on to hold."""
-    if not holds(high):
-        return None
+    """The smallest number for which it holds, of something that goes on to hold; mostly it is near the low end."""
+    step = 1
+    while not holds(probe := min(low + step - 1, high)):
+        if probe == high:
+            return None
+        low, step = probe + 1, 2 * step
+    high = probe
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
