@@ -25,6 +25,7 @@ COMMANDS = {
     "judge": "Is what a board gave a legal result, and which order explains it?",
     "lsp": "A language server for the text forms, over stdin and stdout.",
     "mutate": "Would a mistake in this kernel be found? Every flag, tile, index and flush is broken in turn.",
+    "ranks": "What TSCATTER, TGATHER or a sharded table would take on thousands of ranks, by a model.",
     "run": "A text, or a script, on the simulated core of one target or of all, with all findings.",
     "trace": "A launch of a script as a timeline for ui.perfetto.dev, and how busy each pipe is.",
 }

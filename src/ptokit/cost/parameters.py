@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -11,11 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from ptokit.errors import PtoTypeError, PtoValueError, a_kind, listed, nearest
-from ptokit.targets import machine, machines
-
-MODELS = ("saturating", "flat")
-"""How a bandwidth depends on the size of a transfer."""
+from ptokit.cost.tables import replaced
+from ptokit.errors import PtoValueError
+from ptokit.targets import machine
 
 Section = TypeVar("Section")
 
@@ -140,15 +137,7 @@ def parameters(target: str, override: Mapping[str, Any] | str | Path | None = No
     name = machine(target).name
     if override is None:
         return _shipped(name)
-    if isinstance(override, Mapping):
-        given, source = override, f"parameters of {name}"
-    elif isinstance(override, str | Path):
-        given, source = _read(Path(override)), str(override)
-    else:
-        raise PtoTypeError(f"override is {a_kind(override)}; a mapping or the path of a TOML file is wanted")
-    table = _table(name)
-    for part in (_common(given), _own(given, name, source)):
-        table = _merged(table, part, source, "")
+    table = replaced(_table(name), override, name, "parameters")
     return _build(Parameters, {"target": name, **table})
 
 
@@ -163,62 +152,6 @@ def _table(name: str) -> dict[str, Any]:
     if not file.is_file():
         raise PtoValueError(f"target={name!r} has no cost parameters: ptokit/cost/{name}.toml is missing")
     return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """A user's file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as trouble:
-        raise PtoValueError(f"{path} cannot be read: {trouble.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
-        raise PtoValueError(f"{path} is not TOML: {wrong}") from None
-
-
-def _common(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is meant for every target."""
-    return {key: value for key, value in given.items() if key not in machines()}
-
-
-def _own(given: Mapping[str, Any], name: str, source: str) -> Mapping[str, Any]:
-    """What is meant for this one."""
-    own = given.get(name, {})
-    if not isinstance(own, Mapping):
-        raise PtoTypeError(f"{source}: {name} is {own!r}; a table is wanted")
-    return own
-
-
-def _merged(table: Mapping[str, Any], given: Mapping[str, Any], source: str, path: str) -> dict[str, Any]:
-    """The shipped table with what was given in its place; the shipped one says which keys there are."""
-    merged = dict(table)
-    for key, value in given.items():
-        full = f"{path}{key}"
-        if key not in table:
-            hint = nearest(key, table) if isinstance(key, str) else ""
-            raise PtoValueError(f"{source}: {full!r} is no parameter.{hint} Known: {listed(table)}")
-        if not isinstance(table[key], Mapping):
-            merged[key] = _value(value, f"{source}: {full}", like=table[key], whole=key == "outstanding")
-        elif isinstance(value, Mapping):
-            merged[key] = _merged(table[key], value, source, f"{full}.")
-        else:
-            raise PtoTypeError(f"{source}: {full} is {value!r}; a table with {listed(table[key])} is wanted")
-    return merged
-
-
-def _value(given: object, what: str, *, like: object, whole: bool) -> object:
-    """One parameter: the name of a model, or a number above zero."""
-    if isinstance(like, str):
-        if not isinstance(given, str):
-            raise PtoTypeError(f"{what} is {given!r}; a name is wanted: {listed(MODELS)}")
-        if given not in MODELS:
-            raise PtoValueError(f"{what} is {given!r}.{nearest(given, MODELS)} Known: {listed(MODELS)}")
-        return given
-    kinds = int if whole else (int, float)
-    if isinstance(given, bool) or not isinstance(given, kinds):
-        raise PtoTypeError(f"{what} is {given!r}; a {'whole ' if whole else ''}number is wanted")
-    if not (math.isfinite(given) and given > 0):
-        raise PtoValueError(f"{what} is {given!r}; a number above zero is wanted")
-    return given
 
 
 def _build(kind: type[Section], table: Mapping[str, Any]) -> Section:
