@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 import ptokit as pto
 from ptokit.cli import group
 from ptokit.cli.ranks import counts_of, link_of, tile_of
-from ptokit.comm.pricing import asked
+from ptokit.comm.prices.pricing import asked
 from ptokit.errors import PtoError
 from ptokit.report.chart import Axis, Line, letters, svg
 

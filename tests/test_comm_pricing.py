@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 import ptokit as pto
 from ptokit import cost
-from ptokit.comm import pricing, staging
-from ptokit.comm.link import links
-from ptokit.comm.picture import timeline
-from ptokit.comm.pricing import Curve, Prices, asked, predicted_order
-from ptokit.comm.routing import Routed, Table
+from ptokit.comm.prices import pricing, staging
+from ptokit.comm.prices.link import links
+from ptokit.comm.prices.picture import timeline
+from ptokit.comm.prices.pricing import Curve, Prices, asked, predicted_order
+from ptokit.comm.prices.routing import Routed, Table
+from ptokit.comm.prices.staging import START, Step
+from ptokit.comm.prices.ways import WAYS, ByCcu, Price
+from ptokit.comm.prices.work import Work, parts
 from ptokit.comm.schedule import chunked
-from ptokit.comm.staging import START, Step
-from ptokit.comm.ways import WAYS, ByCcu, Price
-from ptokit.comm.work import Work, parts
 from ptokit.report.perfetto import events
 
 GIB = 1 << 30
@@ -463,7 +463,7 @@ def test_an_unknown_curve_is_told_with_those_that_there_are() -> None:
 
 
 def test_every_number_of_the_link_says_where_it_comes_from() -> None:
-    text = (files("ptokit.comm") / "link.toml").read_text()
+    text = (files("ptokit.comm.prices") / "link.toml").read_text()
     lines = [line for line in text.splitlines() if "=" in line and not line.startswith("#")]
     assert len(lines) == 10
     for line in lines:

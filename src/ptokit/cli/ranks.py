@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptokit.cli import console
-from ptokit.comm.picture import timeline
-from ptokit.comm.pricing import (
+from ptokit.comm.prices.picture import timeline
+from ptokit.comm.prices.pricing import (
     COLLECTIVES,
     MOST_RANKS,
     TABLES,
@@ -25,8 +25,8 @@ from ptokit.comm.pricing import (
     limit,
     price,
 )
-from ptokit.comm.routing import Routed
-from ptokit.comm.ways import WAYS
+from ptokit.comm.prices.routing import Routed
+from ptokit.comm.prices.ways import WAYS
 from ptokit.dtypes import ELEMENT_TYPES
 from ptokit.errors import PtoValueError
 from ptokit.report.chart import Line, letters, svg, write_svg
@@ -239,8 +239,8 @@ def _show(found: Prices, files: dict[str, str]) -> None:
         hint = "; open it in https://ui.perfetto.dev" if what == "trace" else ""
         to.print(f"Wrote {path}{hint}", markup=False, soft_wrap=True)
     to.print(
-        "A model, no measurement: the numbers of the link stand in ptokit/comm/link.toml and are assumptions; --link "
-        "replaces any of them.",
+        "A model, no measurement: the numbers of the link stand in ptokit/comm/prices/link.toml and are assumptions; "
+        "--link replaces any of them.",
         style="dim",
         soft_wrap=True,
     )

@@ -5,7 +5,7 @@ from ptokit.comm.checking import check
 from ptokit.comm.collectives import Collected, tbroadcast, tgather, tget, tput, treduce, tscatter
 from ptokit.comm.faults import Peer, RankError, RankTimeout
 from ptokit.comm.group import Group
-from ptokit.comm.pricing import price
+from ptokit.comm.prices.pricing import price
 from ptokit.comm.rank import Rank
 from ptokit.comm.recording import Recording
 from ptokit.comm.signals import tnotify, ttest, twait

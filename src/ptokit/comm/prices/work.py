@@ -9,10 +9,10 @@ from itertools import groupby
 from typing import Any
 
 from ptokit import cost
-from ptokit.comm import staging
-from ptokit.comm.link import GIB, Links
+from ptokit.comm.prices import staging
+from ptokit.comm.prices.link import GIB, Links
+from ptokit.comm.prices.staging import Step, Times
 from ptokit.comm.schedule import chunked, fits
-from ptokit.comm.staging import Step, Times
 from ptokit.core.placement import MOST_USABLE, SIZE
 from ptokit.cost import Parameters
 from ptokit.dtypes import ElementType

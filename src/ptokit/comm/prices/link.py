@@ -87,7 +87,7 @@ def links(target: str, override: Mapping[str, Any] | str | Path | None = None) -
 
 
 def _shipped() -> Table:
-    return tomllib.loads((files("ptokit.comm") / "link.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("ptokit.comm.prices") / "link.toml").read_text(encoding="utf-8"))
 
 
 def _spelt_out(given: Mapping[str, Any]) -> Table:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ptokit.comm import staging
-from ptokit.comm.staging import START, Times
-from ptokit.comm.work import LATENCY, LINK, PORT, Work
+from ptokit.comm.prices import staging
+from ptokit.comm.prices.staging import START, Times
+from ptokit.comm.prices.work import LATENCY, LINK, PORT, Work
 
 
 @dataclass(frozen=True, eq=False)

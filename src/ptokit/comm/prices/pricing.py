@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ptokit import cost
-from ptokit.comm import routing
-from ptokit.comm.link import links
-from ptokit.comm.routing import Routed, Table
-from ptokit.comm.ways import WAYS, Price, Way
-from ptokit.comm.work import TARGETS, Work, check_size, check_tile, checked, facts
+from ptokit.comm.prices import routing
+from ptokit.comm.prices.link import links
+from ptokit.comm.prices.routing import Routed, Table
+from ptokit.comm.prices.ways import WAYS, Price, Way
+from ptokit.comm.prices.work import TARGETS, Work, check_size, check_tile, checked, facts
 from ptokit.dtypes import element_type
 from ptokit.errors import PtoTypeError, PtoValueError
 from ptokit.targets import machine

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ptokit.comm.staging import START, Step, Timed, walk
-from ptokit.comm.ways import ByCcu
-from ptokit.comm.work import Work, facts
+from ptokit.comm.prices.staging import START, Step, Timed, walk
+from ptokit.comm.prices.ways import ByCcu
+from ptokit.comm.prices.work import Work, facts
 from ptokit.errors import PtoValueError
 from ptokit.timelines import Arrow, Process, Span, Timeline
 
@@ -33,7 +33,7 @@ class Handover:
 def timeline(work: Work, variant: str, topology: str, ranks: int) -> Timeline:
     """The call on so many ranks, drawn in full: few ranks, and few chunks.
 
-    >>> from ptokit.comm.pricing import asked
+    >>> from ptokit.comm.prices.pricing import asked
     >>> drawn = timeline(asked("tscatter", rows=16, width=64), "single", "flat", 3)
     >>> [process.name for process in drawn.processes]
     ['rank 0, root', 'rank 1', 'rank 2']

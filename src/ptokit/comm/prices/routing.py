@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ptokit.comm.staging import Times
-from ptokit.comm.work import LATENCY, LINK, UB, Work
+from ptokit.comm.prices.staging import Times
+from ptokit.comm.prices.work import LATENCY, LINK, UB, Work
 from ptokit.errors import PtoTypeError, PtoValueError
 
 EXPONENT = 1.1
