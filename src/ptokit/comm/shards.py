@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import re
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -200,21 +201,17 @@ def damaged(peer: Peer, file: Path, why: str) -> Exception:
 
 
 class FolderLock:
-    """A folder in use: held by the system, so that it goes with the process. Two readers may share it."""
+    """A folder in use. It goes with the object, and with the process; two readers may share it."""
 
     def __init__(self, folder: Path, peer: Peer, *, shared: bool = False) -> None:
-        self.fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(self.fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
-            os.close(self.fd)
+            os.close(fd)
             raise cannot(peer, folder, "is in use: a table is mapped there, or being saved") from None
-
-    def release(self) -> None:
+        self.release = weakref.finalize(self, os.close, fd)
         """Others may have it."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
 
 
 # Shards in files
