@@ -111,7 +111,7 @@ def arguments():
 
 def main():
     given = arguments()
-    launched = pto.comm.world() if hasattr(pto.comm, "world") else None
+    launched = pto.comm.world() if callable(pto.comm.world) else None
     if launched is not None and launched.size > 1:
         begun = time.monotonic()
         told = train(launched, given.steps)
