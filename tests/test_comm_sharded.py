@@ -229,6 +229,16 @@ def test_a_source_may_be_the_tables_own_rows_or_have_gaps() -> None:
         assert world.run(work) == [[[3.0, 2.0, 1.0, 0.0], [14.0, 22.0]]] * 2
 
 
+def test_a_rank_that_owns_all_of_it_may_write_its_own_rows_elsewhere() -> None:
+    def work(rank: Rank) -> list[float]:
+        table = ShardedTable(rank, 4, 1, fill=lambda rows: rows[:, None].astype(np.float32))
+        table.scatter([1, 2, 3, 0], table.local)
+        return table.local[:, 0].tolist()
+
+    with local(1, threads=True) as world:
+        assert world.run(work) == [[3.0, 0.0, 1.0, 2.0]]
+
+
 # Mutants: the comparison above is worth something
 
 
@@ -719,7 +729,7 @@ def test_a_save_that_is_interrupted_leaves_the_one_before(death: Any, tmp_path: 
     with local(2, timeout=10) as world:
         world.run(saved, tmp_path, first)
         before = shard_files(tmp_path)
-        with pytest.raises(RankError, match="SIGKILL"):
+        with pytest.raises(RankError, match="SIGKILL|is gone"):
             world.run(death, tmp_path, second)
         assert shard_files(tmp_path) == before
         assert_same(world.run(loaded, tmp_path)[0], first)
@@ -891,6 +901,29 @@ def test_room_for_mapped_shards_is_taken_at_once_or_refused(tmp_path: Path) -> N
     with local(2, timeout=10) as world:
         told = world.run(work)
     assert [finding.id for one in told for finding in one.findings] == ["PTO-R064"] * 2
+
+
+def test_no_page_of_a_new_mapped_shard_is_without_room_on_the_disk(tmp_path: Path) -> None:
+    def work(rank: Rank) -> None:
+        ShardedTable(rank, 100_000, 4, path=tmp_path).close()
+
+    with local(2, threads=True) as world:
+        world.run(work)
+    for path in shard_files(tmp_path):
+        assert path.stat().st_blocks * 512 >= path.stat().st_size == 800_000
+
+
+def test_a_mapped_table_that_could_not_be_filled_is_not_left_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with local(2, threads=True) as world:
+        world.run(saved, tmp_path / "save", some_rows())
+        with monkeypatch.context() as broken:
+            broken.setattr(shards.Opened, "copy_rows", lambda *_: False)
+            with pytest.raises(RankError, match="it ends before its last row"):
+                world.run(loaded, tmp_path / "save", None, tmp_path / "mapped")
+        assert [path.name for path in (tmp_path / "mapped").iterdir()] == ["lock"]
+        assert_same(world.run(loaded, tmp_path / "save", None, tmp_path / "mapped")[0], some_rows())
 
 
 def memory_of(process: str = "self") -> int:
