@@ -729,7 +729,7 @@ def test_a_save_that_is_interrupted_leaves_the_one_before(death: Any, tmp_path: 
     with local(2, timeout=10) as world:
         world.run(saved, tmp_path, first)
         before = shard_files(tmp_path)
-        with pytest.raises(RankError, match="SIGKILL|is gone"):
+        with pytest.raises(RankError, match=r"SIGKILL|is gone"):
             world.run(death, tmp_path, second)
         assert shard_files(tmp_path) == before
         assert_same(world.run(loaded, tmp_path)[0], first)
