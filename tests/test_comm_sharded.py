@@ -18,7 +18,7 @@ import pytest
 
 import array_model
 import ptokit as pto
-from ptokit.comm import Rank, RankError, ShardedTable, Traffic, World, local, sharded, shards
+from ptokit.comm import Rank, RankError, ShardedTable, Traffic, World, forms, local, sharded, shards
 from ptokit.comm.routing import Blocks, Routes
 from ptokit.comm.transport import Transport
 
@@ -509,7 +509,8 @@ def test_default_blocks_are_as_even_as_possible() -> None:
 
 
 def test_whole_tables_go_out_and_come_back_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharded, "PIECE", 48)
+    for room in (sharded, forms):
+        monkeypatch.setattr(room, "PIECE", 48)
     array = np.arange(58, dtype=np.int16).reshape(29, 2)
 
     def work(rank: Rank) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -13,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from ptokit.arrays import MOST_SLOTS, MOVED_ONLY, gather, scatter
+from ptokit.arrays import MOVED_ONLY, gather, scatter
 from ptokit.comm.agree import Step, attempt, meet, together
 from ptokit.comm.faults import RankIndexError, fault
+from ptokit.comm.forms import PIECE, Fill, a_rank, check_root, described_array, fill_rows, form_of
 from ptokit.comm.mapping import Mapping, open_mapping
 from ptokit.comm.rank import Rank
-from ptokit.comm.routing import Array, Blocks, Routes, Taken, Traffic, take, unpacked
+from ptokit.comm.routing import Array, Routes, Taken, Traffic, take, unpacked
 from ptokit.comm.saving import open_save, save_rows
 from ptokit.comm.shards import OPEN, SAVED, Manifest, Reading, manifest_of
 from ptokit.comm.words import Bytes
-from ptokit.dtypes import ElementType, describe, element_type
-from ptokit.errors import PtoIndexError, PtoTypeError, PtoValueError, a_kind, well_called
+from ptokit.dtypes import describe, element_type
+from ptokit.errors import PtoIndexError, PtoTypeError, PtoValueError, well_called
 from ptokit.foreign import host_array, read_indices
 from ptokit.policies import (
     ArrayGatherOOB,
@@ -35,32 +35,6 @@ from ptokit.policies import (
     read_array_oob,
     word,
 )
-from ptokit.tensors import whole
-
-PIECE = 1 << 24
-"""Bytes of a shard that are filled, or sent whole, at once."""
-
-Fill = float | Callable[[Array], Array]
-
-
-@dataclass(frozen=True)
-class Form:
-    """What a table is, as every rank must say it."""
-
-    token: str
-    rows: int
-    width: int
-    dtype: str
-    blocks: Blocks
-    path: str | None
-    recover: bool
-
-    @property
-    def call(self) -> str:
-        """The call that makes it."""
-        more = f", path={self.path!r}" if self.path is not None else ""
-        more += ", recover=True" if self.recover else ""
-        return f"ShardedTable({self.rows}, {self.width}, {self.dtype!r}, blocks={list(self.blocks.counts)}{more})"
 
 
 @dataclass(frozen=True)
@@ -106,7 +80,9 @@ class ShardedTable:
         recover: bool = False,
     ) -> None:
         self._rank = a_rank(world)
-        form, mistake = attempt(self._rank, partial(_form, self._rank, rows, width, dtype, blocks, path, fill, recover))
+        form, mistake = attempt(
+            self._rank, partial(form_of, self._rank, rows, width, dtype, blocks, path, fill, recover)
+        )
         step = Step("", form.call, form.token) if form else Step("", "", None, mistake)
         self._token: str = meet(self._rank, step)[0]
         assert form is not None
@@ -120,7 +96,7 @@ class ShardedTable:
     def _make_room(self, fill: Fill) -> None:
         """This rank's rows, in memory or in a file."""
         form, me = self._form, self._rank.rank
-        filled = partial(_filled, fill, self._element)
+        filled = partial(fill_rows, fill, self._element)
         if form.path is not None:
             wanted = manifest_of(self._token, form.width, self._element, form.blocks, OPEN)
             self._mapping = open_mapping(self._rank, wanted, Path(form.path), filled, form.call, form.recover)
@@ -358,7 +334,7 @@ class ShardedTable:
         out: list[Array] = []
 
         def allocate() -> None:
-            _check_root(root, size)
+            check_root(root, size)
             self.local  # noqa: B018
             if root in (None, me):
                 out.append(np.empty(self.shape, self.dtype))
@@ -390,8 +366,8 @@ class ShardedTable:
         rank = a_rank(world)
 
         def described() -> tuple[int, int, str] | None:
-            _check_root(root, rank.size)
-            return _described(array) if rank.rank == root else None
+            check_root(root, rank.size)
+            return described_array(array) if rank.rank == root else None
 
         rows, width, dtype = together(rank, "", f"from_array(root={root!r})", described)[root] or (0, 0, "")
         table = ShardedTable(rank, rows, width, dtype, blocks=blocks, path=path)
@@ -485,88 +461,6 @@ class ShardedTable:
         there = f", in {self.path}" if self.path else ""
         state = ", closed" if self._local is None else ""
         return f"<sharded table of {self.rows} x {self.width} {self._form.dtype}, {here}{there}{state}>"
-
-
-# What it is made of
-
-
-def a_rank(world: object) -> Rank:
-    """The rank that makes the table."""
-    if isinstance(world, Rank):
-        return world
-    hint = ": call it in a function that world.run(function) runs on every rank" if hasattr(world, "run") else ""
-    raise PtoTypeError(f"world is {a_kind(world)}; the rank that a function of world.run is given is wanted{hint}")
-
-
-def _form(
-    rank: Rank,
-    rows: object,
-    width: object,
-    dtype: object,
-    blocks: object,
-    path: object,
-    fill: Fill,
-    recover: bool,
-) -> Form:
-    count, columns = whole(rows, "rows"), whole(width, "width")
-    if not 0 <= count <= MOST_SLOTS:
-        raise PtoValueError(f"rows={count}; 0 to 2**44 are possible")
-    if columns < 1:
-        raise PtoValueError(f"width={columns}; a row has at least 1 element")
-    element = element_type(dtype)
-    if path is not None and not isinstance(path, (str, Path)):
-        raise PtoTypeError(f"path is {a_kind(path)}; the name of a folder is wanted")
-    if not callable(fill):
-        _number(fill, element)
-    where = None if path is None else str(path)
-    shared = Blocks.given(blocks, count, rank.size)
-    return Form(secrets.token_hex(8), count, columns, element.name, shared, where, bool(recover))
-
-
-def _number(fill: object, element: ElementType) -> Array:
-    """A number as the type has it; an integer type takes whole numbers that it can hold."""
-    try:
-        given = np.asarray(fill)
-        if given.ndim or given.dtype.kind not in "iufb":
-            raise PtoTypeError(f"fill={fill!r}; a number, or a function of row numbers, is wanted")
-        with np.errstate(all="ignore"):
-            found = given.astype(element.numpy)
-        if element.is_float or found == given:
-            return found
-    except (TypeError, OverflowError):
-        raise PtoTypeError(f"fill={fill!r}; a number, or a function of row numbers, is wanted") from None
-    raise PtoValueError(f"fill={fill!r} is no {element}")
-
-
-def _filled(fill: Fill, element: ElementType, local: Array, first: int) -> None:
-    """Fill new rows, of which `local` has zeros now; a piece at a time, so that memory is enough for any shard."""
-    if not callable(fill):
-        number = _number(fill, element)
-        if number.view(element.bits) != 0:
-            local[:] = number
-        return
-    step = max(1, PIECE // (local.shape[1] * element.itemsize))
-    for low in range(0, len(local), step):
-        there = local[low : low + step]
-        rows = np.asarray(fill(np.arange(first + low, first + low + len(there))))
-        if rows.shape != there.shape or rows.dtype != there.dtype:
-            raise PtoValueError(
-                f"fill gave shape {rows.shape} of {rows.dtype} for {len(there)} rows; shape {there.shape} of "
-                f"{there.dtype} is wanted"
-            )
-        there[:] = rows
-
-
-def _described(array: Any) -> tuple[int, int, str]:
-    given = host_array(array, "array")
-    if given.ndim != 2:
-        raise PtoValueError(f"array has shape {given.shape}; rows and width are wanted")
-    return len(given), given.shape[1], element_type(given.dtype).name
-
-
-def _check_root(root: int | None, size: int) -> None:
-    if root is not None and not 0 <= whole(root, "root") < size:
-        raise PtoValueError(f"root={root} is none of the {size} ranks; they count from 0")
 
 
 def _flat(rows: Array) -> Bytes:
