@@ -25,6 +25,7 @@ class Contender:
     ours: bool = False
     comparable: bool = True  # promises the same result; one that does not is shown, but is no rival
     calls: int = 1  # calls per timing, for those that take microseconds
+    told: Callable[[], str] | None = None  # what else there is to say once it has been measured
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Row:
     ratio: float | None  # best comparable contender that is not ours / this
     of_limit: float | None
     goal: str = ""
+    told: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -137,4 +139,5 @@ def _row(
         ratio=best / ms if best is not None and one.ours else None,
         of_limit=workload.limit_ms / ms if workload.limit_ms is not None else None,
         goal=workload.goal if one.ours else "",
+        told=one.told() if one.told else "",
     )

@@ -38,6 +38,8 @@ def show(suite: str, rows: list[Row], console: Console) -> None:
                 _figure(row.of_limit),
                 row.goal,
             )
+            if row.told:
+                table.add_row(f"    [dim]{plain(row.told)}[/dim]")
         table.add_section()
     console.print(table)
 

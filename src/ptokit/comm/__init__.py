@@ -8,6 +8,8 @@ from ptokit.comm.group import Group
 from ptokit.comm.prices.pricing import price
 from ptokit.comm.rank import Rank
 from ptokit.comm.recording import Recording
+from ptokit.comm.routing import Traffic
+from ptokit.comm.sharded import ShardedTable
 from ptokit.comm.signals import tnotify, ttest, twait
 from ptokit.comm.world import World, local
 
@@ -20,6 +22,8 @@ __all__ = [
     "RankError",
     "RankTimeout",
     "Recording",
+    "ShardedTable",
+    "Traffic",
     "World",
     "check",
     "local",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptokit.errors import PtoError
+from ptokit.errors import PtoError, PtoIndexError, PtoTypeError, PtoValueError
 from ptokit.findings import Finding, Severity
 
 
@@ -53,6 +53,18 @@ class RankTimeout(RankError, TimeoutError):  # noqa: N818 - reads as what it is
     """A rank has not come, or has not answered, within the timeout."""
 
 
+class RankTypeError(RankError, PtoTypeError):
+    """A rank has given a value of the wrong kind; every rank that makes the call with it raises this."""
+
+
+class RankValueError(RankError, PtoValueError):
+    """A rank has given a value that cannot be used; every rank that makes the call with it raises this."""
+
+
+class RankIndexError(RankError, PtoIndexError):
+    """A rank has given an index that lies outside; every rank that makes the call with it raises this."""
+
+
 FIXES = {
     "PTO-R030": "Look at what ended that rank; every other rank of the world has to be started anew with it.",
     "PTO-R031": "Mend the exception in that rank; the others have nobody to work with.",
@@ -69,6 +81,11 @@ FIXES = {
     "PTO-R051": "Give gate=pto.comm.CcuGate(slot, mask) on every rank, and let every rank make the call.",
     "PTO-R052": "Register the same payload on every rank: the bytes of one slice.",
     "PTO-R041": "Name one of the ranks of the world as root.",
+    "PTO-R060": "Let every rank make the same calls on a table, with the same settings; only the rows may differ.",
+    "PTO-R061": "To let such indices pass: oob='skip', 'clamp' or 'wrap' (a gather: 'zero').",
+    "PTO-R062": "Bring the file back from a copy, or load another save.",
+    "PTO-R063": "Name another folder, or call it as the message says.",
+    "PTO-R064": "Free some room, or give the rows to more ranks; nothing that was saved before is lost.",
 }
 
 
