@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -525,3 +527,32 @@ def test_a_long_error_still_has_room_on_a_board() -> None:
 
 def test_the_timeout_is_what_the_tests_say() -> None:
     assert TIMEOUT == 3.0
+
+
+def test_a_world_ends_though_another_process_holds_its_pipe() -> None:
+    def work(rank: Any) -> int:
+        if os.fork() == 0:
+            time.sleep(1.5)
+            os._exit(0)
+        return int(rank.rank)
+
+    begun = time.monotonic()
+    assert play(2, work) == [0, 1]
+    assert time.monotonic() - begun < 1.2
+
+
+def test_memory_of_others_is_let_go_with_its_last_window() -> None:
+    def work(rank: Any) -> Any:
+        def mapped() -> int:
+            return sum("/dev/shm" in line or "shm" in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+        before = mapped()
+        for _ in range(10):
+            window = rank.transport.window(rank.zeros(100_000, "uint8"))
+            rank.barrier()
+            window.free()
+            del window
+        gc.collect()
+        return mapped() - before
+
+    assert play(2, work) == [0, 0]

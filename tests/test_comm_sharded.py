@@ -18,8 +18,9 @@ import pytest
 
 import array_model
 import ptokit as pto
-from ptokit.comm import Rank, RankError, ShardedTable, Traffic, World, forms, local, sharded, shards
-from ptokit.comm.routing import Blocks, Routes
+from ptokit.comm import Rank, RankError, ShardedTable, Traffic, World, local
+from ptokit.comm.tables import forms, sharded, shards
+from ptokit.comm.tables.routing import Blocks, Routes
 from ptokit.comm.transport import Transport
 
 Array = np.ndarray[Any, Any]

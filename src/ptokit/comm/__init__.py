@@ -8,9 +8,9 @@ from ptokit.comm.group import Group
 from ptokit.comm.prices.pricing import price
 from ptokit.comm.rank import Rank
 from ptokit.comm.recording import Recording
-from ptokit.comm.routing import Traffic
-from ptokit.comm.sharded import ShardedTable
 from ptokit.comm.signals import tnotify, ttest, twait
+from ptokit.comm.tables.routing import Traffic
+from ptokit.comm.tables.sharded import ShardedTable
 from ptokit.comm.world import World, local
 
 __all__ = [

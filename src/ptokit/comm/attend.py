@@ -52,12 +52,16 @@ def attend(boards: Boards, children: Sequence[Child], timeout: float) -> None:
             while not all(child.has_ended for child in children):
                 for key, _ in pipes.select(LOOK_EVERY):
                     if not _hear(key.data):
-                        pipes.unregister(key.fd)
-                        _close(key.data)
+                        _hang_up(pipes, key.data)
                 if not pipes.get_map():
                     time.sleep(LOOK_EVERY / 4)
                 for child in children:
                     _look(boards, children, child)
+                    if child.code is not None and child.pipe >= 0:
+                        # Its answer is in the pipe as a whole; another process may hold the other end open.
+                        while _hear(child, block=False):
+                            pass
+                        _hang_up(pipes, child)
                 over = over or _when_over(boards, children, timeout)
                 _end_who_cannot(boards, children, over, timeout)
         finally:
@@ -65,14 +69,19 @@ def attend(boards: Boards, children: Sequence[Child], timeout: float) -> None:
                 _end(child)
 
 
-def _hear(child: Child) -> bool:
-    """Read what there is; False at the end."""
+def _hear(child: Child, *, block: bool = True) -> bool:
+    """Read what there is; False at the end, and where nothing is there and more need not be waited for."""
     try:
         piece = os.read(child.pipe, 1 << 20)
     except BlockingIOError:
-        return True
+        return block
     child.answer += piece
     return bool(piece)
+
+
+def _hang_up(pipes: selectors.BaseSelector, child: Child) -> None:
+    pipes.unregister(child.pipe)
+    _close(child)
 
 
 def _close(child: Child) -> None:

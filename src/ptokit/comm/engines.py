@@ -80,11 +80,6 @@ class Processes(Embedded):
         view = self.segments.open(piece)
         return Foreign(self.peers[rank], piece.address) if view is None else Direct(view)
 
-    def close(self) -> None:
-        """Let go of the others' memory."""
-        super().close()
-        self.segments.forget()
-
 
 @dataclass
 class Meeting:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptokit.comm.faults import error, named
+from ptokit.comm.faults import RankTypeError, RankValueError, error, named
 from ptokit.comm.transport import Window
 from ptokit.comm.words import Bytes
 from ptokit.dtypes import element_type
-from ptokit.errors import PtoError, PtoTypeError, PtoValueError, a_kind
+from ptokit.errors import PtoError, a_kind
 from ptokit.tensors import GlobalTensor, whole
 
 if TYPE_CHECKING:
@@ -143,5 +143,5 @@ def _all_there(rank: Rank, parts: Sequence[Part]) -> None:
     wrong = [(rank.peers[r], part.mistake) for r, part in enumerate(parts) if part.mistake]
     if wrong:
         peer, mistake = wrong[0]
-        kind = PtoTypeError if "is wanted" in mistake else PtoValueError
+        kind = RankTypeError if "is wanted" in mistake else RankValueError
         raise kind(f"{peer}: {mistake}")

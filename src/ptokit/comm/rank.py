@@ -93,6 +93,8 @@ class Rank:
     def abort(self, mistake: BaseException) -> RankError:
         """Tell all others that this rank has failed."""
         failed = as_rank_error(self.transport.peers[self.rank], mistake)
+        # Whatever fails after another rank has said that it failed, failed because of that.
+        failed.is_echo = failed.is_echo or self.transport.has_been_told()
         if not failed.is_echo:
             self.transport.abort(failed)
         return failed

@@ -58,8 +58,13 @@ def nameless_file(nbytes: int, who: str) -> int:
     except OSError as refused:
         if fd >= 0:
             os.close(fd)
-        if refused.errno not in (errno.ENOSPC, errno.EFBIG, errno.ENOMEM, errno.EDQUOT):
-            raise error("PTO-R037", f"{who} cannot make shared memory in {where}: {refused.strerror}.") from None
+        if refused.errno != errno.ENOSPC:
+            raise error(
+                "PTO-R037",
+                f"{who} cannot make {nbytes} bytes of shared memory in {where}: {refused.strerror}.",
+                nbytes=nbytes,
+                folder=str(where),
+            ) from None
         raise error(
             "PTO-R037",
             f"{who} needs {nbytes} bytes of shared memory; {where} has {_free(where)} left.",
@@ -89,7 +94,8 @@ class Segments:
 
     def __init__(self) -> None:
         self._own: weakref.WeakKeyDictionary[mmap.mmap, Segment] = weakref.WeakKeyDictionary()
-        self._opened: dict[tuple[int, int, int, int], Bytes] = {}
+        self._opened: weakref.WeakValueDictionary[tuple[int, int, int, int], mmap.mmap] = weakref.WeakValueDictionary()
+        """What was opened of others, as long as an array on it lives."""
 
     def make(self, nbytes: int, who: str) -> Bytes:
         """New memory, zeroed. It goes when no array is left on it."""
@@ -119,12 +125,9 @@ class Segments:
         try:
             told = os.fstat(fd)
             key = (piece.pid, piece.fd, told.st_dev, told.st_ino)
-            if key not in self._opened:
-                self._opened[key] = np.frombuffer(mmap.mmap(fd, told.st_size), np.uint8)
+            view = self._opened.get(key)
+            if view is None:
+                view = self._opened[key] = mmap.mmap(fd, told.st_size)
         finally:
             os.close(fd)
-        return self._opened[key][piece.offset : piece.offset + piece.nbytes]
-
-    def forget(self) -> None:
-        """Let go of what was opened of others; arrays on it keep it as long as they live."""
-        self._opened.clear()
+        return np.frombuffer(view, np.uint8)[piece.offset : piece.offset + piece.nbytes]

@@ -340,6 +340,10 @@ class Transport(ABC):
                 raise self._nobody_came(left, what, limit)
             pause()
 
+    def has_been_told(self) -> bool:
+        """Another rank has failed, and has said so."""
+        return self.load(self.rank, Layout.FAILURE) > 0
+
     def must_be_well(self) -> None:
         """No rank has failed, as far as this one has been told."""
         failed = self.load(self.rank, Layout.FAILURE)
@@ -412,7 +416,7 @@ class Transport(ABC):
             for rank in self._from_here_on():
                 start = sum(counts[sender][rank] for sender in range(self.rank))
                 if parts[rank].nbytes:
-                    landing.put(rank, start, parts[rank].reshape(-1).view(np.uint8))
+                    landing.put(rank, start, np.ascontiguousarray(parts[rank]).reshape(-1).view(np.uint8))
             self.barrier()
             starts = np.cumsum([0, *arriving])
             return [landing.local[starts[k] : starts[k + 1]].copy() for k in range(self.size)]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ptokit.comm.agree import together
 from ptokit.comm.rank import Rank
-from ptokit.comm.routing import Array, Blocks
-from ptokit.comm.shards import (
+from ptokit.comm.tables.routing import Array, Blocks
+from ptokit.comm.tables.shards import (
     OPEN,
     SAVED,
     FolderLock,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ptokit.comm.agree import together
 from ptokit.comm.rank import Rank
-from ptokit.comm.routing import Array
-from ptokit.comm.shards import (
+from ptokit.comm.tables.routing import Array
+from ptokit.comm.tables.shards import (
     CLOSED,
     MANIFEST,
     OPEN,

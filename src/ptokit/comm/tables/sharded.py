@@ -15,12 +15,12 @@ import numpy as np
 from ptokit.arrays import MOVED_ONLY, gather, scatter
 from ptokit.comm.agree import Step, attempt, meet, together
 from ptokit.comm.faults import RankIndexError, fault
-from ptokit.comm.forms import PIECE, Fill, a_rank, check_root, described_array, fill_rows, form_of
-from ptokit.comm.mapping import Mapping, open_mapping
 from ptokit.comm.rank import Rank
-from ptokit.comm.routing import Array, Routes, Taken, Traffic, take, unpacked
-from ptokit.comm.saving import open_save, save_rows
-from ptokit.comm.shards import OPEN, SAVED, Manifest, Reading, manifest_of
+from ptokit.comm.tables.forms import PIECE, Fill, a_rank, check_root, described_array, fill_rows, form_of
+from ptokit.comm.tables.mapping import Mapping, open_mapping
+from ptokit.comm.tables.routing import Array, Routes, Taken, Traffic, take, unpacked
+from ptokit.comm.tables.saving import open_save, save_rows
+from ptokit.comm.tables.shards import OPEN, SAVED, Manifest, Reading, manifest_of
 from ptokit.comm.words import Bytes
 from ptokit.dtypes import describe, element_type
 from ptokit.errors import PtoIndexError, PtoTypeError, PtoValueError, well_called

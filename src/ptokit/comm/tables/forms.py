@@ -12,7 +12,7 @@ import numpy as np
 
 from ptokit.arrays import MOST_SLOTS
 from ptokit.comm.rank import Rank
-from ptokit.comm.routing import Array, Blocks
+from ptokit.comm.tables.routing import Array, Blocks
 from ptokit.dtypes import ElementType, element_type
 from ptokit.errors import PtoTypeError, PtoValueError, a_kind
 from ptokit.foreign import host_array

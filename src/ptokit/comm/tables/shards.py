@@ -23,7 +23,7 @@ import numpy as np
 
 from ptokit.comm.faults import Peer, error
 from ptokit.comm.rank import Rank
-from ptokit.comm.routing import Array, Blocks
+from ptokit.comm.tables.routing import Array, Blocks
 from ptokit.comm.words import Bytes
 from ptokit.dtypes import ELEMENT_TYPES, ElementType, element_type
 
