@@ -9,7 +9,8 @@ from ptokit.comm.pricing import price
 from ptokit.comm.rank import Rank
 from ptokit.comm.recording import Recording
 from ptokit.comm.signals import tnotify, ttest, twait
-from ptokit.comm.world import World, local
+from ptokit.comm.start import world
+from ptokit.comm.worlds import World, local
 
 __all__ = [
     "CcuGate",
@@ -34,4 +35,5 @@ __all__ = [
     "tscatter",
     "ttest",
     "twait",
+    "world",
 ]

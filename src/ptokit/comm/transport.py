@@ -182,6 +182,8 @@ class Transport(ABC):
     """The engine of one rank. `peers` says who the others are; every wait ends within `timeout` seconds."""
 
     engine: str
+    ends_by_signal = False
+    """Somebody outside ends this process by a signal where another rank fails."""
 
     def __init__(self, rank: int, size: int, timeout: float | None = None) -> None:
         self.rank, self.size = rank, size
@@ -472,6 +474,20 @@ class Transport(ABC):
         for rank in range(self.size):
             with suppress(Exception):  # a rank that is gone needs no word
                 tell(self, rank, self.rank, text)
+
+    def leave(self, has_failed: bool) -> None:
+        """The process of this rank ends."""
+        if not has_failed:
+            self.close()
+
+    def what_failed(self) -> str:
+        """Which rank has failed and how, as far as this one has been told or can see; "" where all is well."""
+        try:
+            self.must_be_well()
+        except RankError as told:
+            return str(told)
+        gone = [str(peer) for peer in self.peers if self.status(peer.rank) == GONE]
+        return f"{named(gone)} {'is' if len(gone) == 1 else 'are'} gone." if gone else ""
 
     def close(self) -> None:
         """This rank is done with the others."""
