@@ -109,9 +109,7 @@ def _place() -> Place | None:
 
 def _rank_of_launcher(place: Place, limit: float | None) -> Rank:
     os.set_inheritable(place.fd, False)
-    boards = Boards.of_file(place.size, place.fd)
-    os.close(place.fd)
-    return Rank(Processes(place.rank, boards, limit or place.timeout))
+    return Rank(Processes(place.rank, Boards.of_file(place.size, place.fd), limit or place.timeout))
 
 
 def under_mpiexec() -> bool:

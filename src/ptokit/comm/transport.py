@@ -10,6 +10,7 @@ import math
 import os
 import pickle
 import socket
+import struct
 import threading
 import time
 import zlib
@@ -237,6 +238,11 @@ class Transport(ABC):
     def fence(self) -> None:
         """Everything that this rank has put has arrived."""
 
+    def deliver(self, rank: int, word: int, data: bytes, number: int) -> None:
+        """A message onto a rank's board: its bytes behind a word, and then its number into the word."""
+        self.write(rank, word + 1, data)
+        self.store(rank, word, number)
+
     def status(self, rank: int) -> str:
         """What is known of a rank that does not come: "", or "is stopped", "is gone" ..."""
         peer = self.peers[rank]
@@ -282,10 +288,8 @@ class Transport(ABC):
         subject = zlib.crc32(what.encode())
         for rank in self._from_here_on():
             at = self.layout.inbox(turn, self.rank)
-            self.write(rank, at + 3, message[start : start + SLOT_BYTES])
-            self.store(rank, at + 1, len(message))
-            self.store(rank, at + 2, subject)
-            self.store(rank, at, turn + 1)
+            head = struct.pack("<qq", len(message), subject)
+            self.deliver(rank, at, head + message[start : start + SLOT_BYTES], turn + 1)
         inboxes = [self.layout.inbox(turn, sender) for sender in range(self.size)]
         self.await_ranks(
             lambda: [rank for rank, at in enumerate(inboxes) if self.load(self.rank, at) <= turn], what, timeout

@@ -1,0 +1,299 @@
+"""Boards and memory of ranks on other nodes: one-sided MPI calls, made by a courier."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptokit.comm.courier import Courier, StuckError
+from ptokit.comm.faults import RankError, error
+from ptokit.comm.transport import Layout, Transport
+from ptokit.comm.words import WORD, Bytes, address_of
+
+PROGRESS_TAG = 32001
+"""Of messages that nobody sends: looking for one lets MPI work."""
+MOST_BYTES = 1 << 26
+MOST_RUNS = 1 << 14
+"""Of one errand, which has to be over within the timeout."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Memory of every rank behind an MPI window."""
+
+    mpi: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Far:
+    """The memory of a rank that this process cannot see."""
+
+    mail: Mail
+    window: Shared
+    rank: int
+    view: None = None
+
+    def put(self, offset: int, data: Bytes) -> None:
+        """Write there; `data` may change when this is over, and has arrived after `fence`."""
+        whole = np.ascontiguousarray(data).reshape(-1)
+        for start in range(0, whole.nbytes, MOST_BYTES):
+            self.mail.put(self.window, self.rank, offset + start, whole[start : start + MOST_BYTES])
+
+    def get(self, offset: int, out: Bytes) -> None:
+        """Read from there."""
+        whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        flat = whole.reshape(-1)
+        for start in range(0, whole.nbytes, MOST_BYTES):
+            self.mail.get(self.window, self.rank, offset + start, flat[start : start + MOST_BYTES])
+        if whole is not out:
+            out[...] = whole
+
+    def put_runs(self, offsets: Any, length: int, data: Bytes) -> None:
+        """Runs of equal length, one after the other in `data`."""
+        for group, part in self._groups(offsets, length, np.ascontiguousarray(data).reshape(-1)):
+            self.mail.put_runs(self.window, self.rank, group, length, part)
+
+    def get_runs(self, offsets: Any, length: int, out: Bytes) -> None:
+        """The reverse."""
+        whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+        for group, part in self._groups(offsets, length, whole.reshape(-1)):
+            self.mail.get_runs(self.window, self.rank, group, length, part)
+        if whole is not out:
+            out[...] = whole
+
+    def _groups(self, offsets: Any, length: int, data: Bytes) -> Iterator[tuple[Any, Bytes]]:
+        """As many runs as go in one errand, and their bytes."""
+        starts = np.asarray(offsets, np.int64).reshape(-1)
+        most = max(1, min(MOST_RUNS, MOST_BYTES // max(length, 1)))
+        for first in range(0, len(starts) if length else 0, most):
+            group = starts[first : first + most]
+            yield group, data[first * length : (first + len(group)) * length]
+
+
+class Mail:
+    """One-sided access to the other ranks of an MPI world, none of which may be on this node.
+
+    Every call looks first whether the rank answers at all. An MPI call that waits for a rank which is stopped cannot
+    be given up, and takes all others of this process with it.
+    """
+
+    def __init__(self, transport: Transport, mpi: Any, world: Any, board: Bytes) -> None:
+        self._own, self._mpi, self._world = transport, mpi, world
+        self._courier = Courier(lambda: world.Iprobe(mpi.ANY_SOURCE, PROGRESS_TAG))
+        self._dirty: set[tuple[Shared, int]] = set()
+        self._windows: list[Shared] = []
+        self._boards = self.window(board).mpi
+
+    # Words and messages of boards
+
+    def load(self, rank: int, word: int) -> int:
+        """A word of a rank's board."""
+        return int(self._carry(rank, lambda: self._peek(rank, word)))
+
+    def store(self, rank: int, word: int, value: int) -> None:
+        """Write it."""
+        self._carry(rank, lambda: self._replace(rank, word, value))
+
+    def add(self, rank: int, word: int, value: int) -> int:
+        """Add to it; return what stood there before."""
+        return int(self._carry(rank, lambda: self._fetch(rank, word, value, self._mpi.SUM)))
+
+    def exchange_word(self, rank: int, word: int, expected: int, value: int) -> int:
+        """Write `value` where `expected` stands; return what stood there."""
+
+        def call() -> int:
+            self._must_answer(rank)
+            new, old, back = (np.array([one], np.int64) for one in (value, expected, 0))
+            self._boards.Compare_and_swap(new, old, back, rank, word * WORD)
+            self._boards.Flush(rank)
+            return int(back[0])
+
+        return int(self._carry(rank, call))
+
+    def write(self, rank: int, word: int, data: bytes) -> None:
+        """Bytes onto a rank's board, from a word on."""
+        self._carry(rank, lambda: self._write(rank, word, data))
+
+    def deliver(self, rank: int, word: int, data: bytes, number: int) -> None:
+        """A message: its bytes behind a word, and then its number into the word."""
+
+        def call() -> None:
+            self._write(rank, word + 1, data)
+            self._put_word(rank, word, number)
+
+        self._carry(rank, call)
+
+    def _peek(self, rank: int, word: int) -> int:
+        """Read a word; a request can be waited for with a limit."""
+        out = np.zeros(1, np.int64)
+        self._await(rank, self._boards.Rget(out, rank, word * WORD))
+        return int(out[0])
+
+    def _must_answer(self, rank: int) -> None:
+        self._peek(rank, Layout.STATE)
+
+    def _await(self, rank: int, request: Any) -> None:
+        end = time.monotonic() + self._own.timeout
+        while not request.Test():
+            if time.monotonic() > end:
+                raise self._no_answer(rank)
+            time.sleep(0)
+
+    def _fetch(self, rank: int, word: int, value: int, operation: Any) -> int:
+        self._must_answer(rank)
+        given, back = np.array([value], np.int64), np.zeros(1, np.int64)
+        self._boards.Fetch_and_op(given, back, rank, word * WORD, operation)
+        self._boards.Flush(rank)
+        return int(back[0])
+
+    def _replace(self, rank: int, word: int, value: int) -> None:
+        self._must_answer(rank)
+        self._put_word(rank, word, value)
+
+    def _put_word(self, rank: int, word: int, value: int) -> None:
+        self._boards.Accumulate(np.array([value], np.int64), rank, word * WORD, self._mpi.REPLACE)
+        self._boards.Flush(rank)
+
+    def _write(self, rank: int, word: int, data: bytes) -> None:
+        self._must_answer(rank)
+        if data:
+            self._boards.Put(np.frombuffer(data, np.uint8), rank, word * WORD)
+            self._boards.Flush(rank)
+
+    # Memory
+
+    def window(self, memory: Bytes) -> Shared:
+        """Make memory reachable; all ranks together."""
+
+        def call() -> Any:
+            place = self._mpi.memory.fromaddress(address_of(memory), memory.nbytes)
+            made = self._mpi.Win.Create(place, 1, comm=self._world)
+            made.Lock_all(self._mpi.MODE_NOCHECK)
+            return made
+
+        made = Shared(self._carry(None, call))
+        self._windows.append(made)
+        return made
+
+    def free(self, window: Shared) -> None:
+        """The reverse; all ranks together, and in the same order."""
+
+        def call() -> None:
+            window.mpi.Unlock_all()
+            window.mpi.Free()
+
+        self._windows.remove(window)
+        self._dirty = {one for one in self._dirty if one[0] is not window}
+        self._carry(None, call)
+
+    def put(self, window: Shared, rank: int, offset: int, data: Bytes) -> None:
+        """Write into a rank's memory; `data` may change when this is over."""
+
+        def call() -> None:
+            self._must_answer(rank)
+            window.mpi.Put(data, rank, (offset, data.nbytes, self._mpi.BYTE))
+            window.mpi.Flush_local(rank)
+
+        self._dirty.add((window, rank))
+        self._carry(rank, call)
+
+    def get(self, window: Shared, rank: int, offset: int, out: Bytes) -> None:
+        """Read a rank's memory."""
+
+        def call() -> None:
+            self._must_answer(rank)
+            self._await(rank, window.mpi.Rget(out, rank, (offset, out.nbytes, self._mpi.BYTE)))
+
+        self._carry(rank, call)
+
+    def put_runs(self, window: Shared, rank: int, offsets: Any, length: int, data: Bytes) -> None:
+        """Runs of equal length into a rank's memory."""
+
+        def call() -> None:
+            self._must_answer(rank)
+            with self._runs(offsets, length) as runs:
+                window.mpi.Put(data, rank, (0, 1, runs))
+                window.mpi.Flush_local(rank)
+
+        self._dirty.add((window, rank))
+        self._carry(rank, call)
+
+    def get_runs(self, window: Shared, rank: int, offsets: Any, length: int, out: Bytes) -> None:
+        """Runs of equal length of a rank's memory."""
+
+        def call() -> None:
+            self._must_answer(rank)
+            with self._runs(offsets, length) as runs:
+                self._await(rank, window.mpi.Rget(out, rank, (0, 1, runs)))
+
+        self._carry(rank, call)
+
+    @contextmanager
+    def _runs(self, offsets: Any, length: int) -> Iterator[Any]:
+        """The datatype of runs: one with a stride where there is one, which is short to send."""
+        steps, byte = np.diff(offsets), self._mpi.BYTE
+        if len(steps) and steps[0] >= length and (steps == steps[0]).all():
+            even = byte.Create_hvector(len(offsets), length, int(steps[0]))
+            made = even.Create_hindexed([1], [int(offsets[0])])
+            even.Free()
+        else:
+            made = byte.Create_hindexed_block(length, offsets.tolist())
+        made.Commit()
+        try:
+            yield made
+        finally:
+            made.Free()
+
+    def fence(self) -> None:
+        """Everything that was put has arrived."""
+        while self._dirty:
+            window, rank = self._dirty.pop()
+
+            def call(window: Shared = window, rank: int = rank) -> None:
+                self._must_answer(rank)
+                window.mpi.Flush(rank)
+
+            self._carry(rank, call)
+
+    # The end
+
+    def close(self) -> None:
+        """Give everything back; all ranks together."""
+        for window in reversed(list(self._windows)):
+            self.free(window)
+        self._courier.end(self._own.timeout)
+
+    # Calls
+
+    def _carry(self, rank: int | None, call: Callable[[], Any]) -> Any:
+        try:
+            return self._courier.carry(call, 1.2 * self._own.timeout + 0.5)
+        except StuckError:
+            raise self._no_answer(rank) from None
+        except self._mpi.Exception as refused:
+            who = "the other ranks" if rank is None else self._own.peers[rank]
+            raise error(
+                "PTO-R039",
+                f"{self._own.peers[self._own.rank]} cannot reach the memory of {who}: {refused.Get_error_string()}.",
+                rank=self._own.rank if rank is None else rank,
+            ) from None
+
+    def _no_answer(self, rank: int | None) -> RankError:
+        own, limit = self._own.peers[self._own.rank], self._own.timeout
+        if rank is None:
+            return error(
+                "PTO-R032", f"{own} has waited {limit:g} s for the other ranks to register memory.", rank=own.rank
+            )
+        how = self._own.status(rank)
+        return error(
+            "PTO-R032",
+            f"{own} has waited {limit:g} s for an answer of {self._own.peers[rank]}{', which ' + how if how else ''}.",
+            rank=own.rank,
+            missing=[rank],
+            seconds=limit,
+        )
