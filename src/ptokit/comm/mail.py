@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from ptokit.comm.courier import Courier, StuckError
 from ptokit.comm.faults import RankError, error
-from ptokit.comm.transport import Layout, Transport
+from ptokit.comm.transport import Layout, Pause, Transport
 from ptokit.comm.words import WORD, Bytes, address_of
 
 PROGRESS_TAG = 32001
@@ -20,6 +20,8 @@ PROGRESS_TAG = 32001
 MOST_BYTES = 1 << 26
 MOST_RUNS = 1 << 14
 """Of one errand, which has to be over within the timeout."""
+HELD_BYTES = 1 << 22
+"""So much may be on its way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +80,18 @@ class Far:
 class Mail:
     """One-sided access to the other ranks of an MPI world, none of which may be on this node.
 
-    Every call looks first whether the rank answers at all. An MPI call that waits for a rank which is stopped cannot
-    be given up, and takes all others of this process with it.
+    An MPI call that waits for a rank which is stopped cannot be given up, and takes all others of this process with it;
+    and while it waits it leaves no processor to anybody. So nothing is waited for by a flush: a word of the rank is
+    asked for first, by a request that can be looked at now and then. What was put before has arrived when it comes.
     """
 
     def __init__(self, transport: Transport, mpi: Any, world: Any, board: Bytes) -> None:
         self._own, self._mpi, self._world = transport, mpi, world
         self._courier = Courier(lambda: world.Iprobe(mpi.ANY_SOURCE, PROGRESS_TAG))
-        self._dirty: set[tuple[Shared, int]] = set()
+        self._dirty: dict[Shared, set[int]] = {}
+        self._held: list[Bytes] = []
+        self._held_bytes = 0
+        self._marks: list[Any] = []
         self._windows: list[Shared] = []
         self._boards = self.window(board).mpi
 
@@ -107,7 +113,7 @@ class Mail:
         """Write `value` where `expected` stands; return what stood there."""
 
         def call() -> int:
-            self._must_answer(rank)
+            self._must_answer([rank])
             new, old, back = (np.array([one], np.int64) for one in (value, expected, 0))
             self._boards.Compare_and_swap(new, old, back, rank, word * WORD)
             self._boards.Flush(rank)
@@ -117,53 +123,63 @@ class Mail:
 
     def write(self, rank: int, word: int, data: bytes) -> None:
         """Bytes onto a rank's board, from a word on."""
-        self._carry(rank, lambda: self._write(rank, word, data))
-
-    def deliver(self, rank: int, word: int, data: bytes, number: int) -> None:
-        """A message: its bytes behind a word, and then its number into the word."""
 
         def call() -> None:
-            self._write(rank, word + 1, data)
-            self._put_word(rank, word, number)
+            self._boards.Put(np.frombuffer(data, np.uint8), rank, word * WORD)
+            self._arrive(self._boards, [rank])
 
         self._carry(rank, call)
 
+    def deliver(self, ranks: Sequence[int], word: int, data: bytes, number: int) -> None:
+        """A message: its bytes behind a word, and then its number into the word, which may still be on its way."""
+        text, mark = np.frombuffer(data, np.uint8), np.array([number], np.int64)
+
+        def call() -> None:
+            for rank in ranks:
+                self._boards.Put(text, rank, (word + 1) * WORD)
+            self._arrive(self._boards, ranks)
+            for rank in ranks:
+                self._boards.Put(mark, rank, word * WORD)
+            self._marks = [mark, *self._marks[:1]]  # the last but one has arrived: who sent for it has answered since
+
+        if ranks:
+            self._carry(None, call)
+
     def _peek(self, rank: int, word: int) -> int:
-        """Read a word; a request can be waited for with a limit."""
+        """Read a word."""
         out = np.zeros(1, np.int64)
-        self._await(rank, self._boards.Rget(out, rank, word * WORD))
+        self._await({rank: self._boards.Rget(out, rank, word * WORD)})
         return int(out[0])
 
-    def _must_answer(self, rank: int) -> None:
-        self._peek(rank, Layout.STATE)
+    def _must_answer(self, ranks: Sequence[int]) -> None:
+        """Every one of these ranks is there."""
+        self._await({rank: self._boards.Rget(np.zeros(1, np.int64), rank, Layout.STATE * WORD) for rank in ranks})
 
-    def _await(self, rank: int, request: Any) -> None:
-        end = time.monotonic() + self._own.timeout
-        while not request.Test():
+    def _await(self, requests: dict[int, Any]) -> None:
+        """Look at requests until they are done."""
+        pause, end = Pause(most=1e-4), time.monotonic() + self._own.timeout
+        while requests := {rank: request for rank, request in requests.items() if not request.Test()}:
             if time.monotonic() > end:
-                raise self._no_answer(rank)
-            time.sleep(0)
+                raise self._no_answer(next(iter(requests)))
+            pause()
+
+    def _arrive(self, window: Any, ranks: Sequence[int]) -> None:
+        """What was put into memory of these ranks has arrived."""
+        self._must_answer(ranks)
+        for rank in ranks:
+            window.Flush(rank)
 
     def _fetch(self, rank: int, word: int, value: int, operation: Any) -> int:
-        self._must_answer(rank)
+        self._must_answer([rank])
         given, back = np.array([value], np.int64), np.zeros(1, np.int64)
         self._boards.Fetch_and_op(given, back, rank, word * WORD, operation)
         self._boards.Flush(rank)
         return int(back[0])
 
     def _replace(self, rank: int, word: int, value: int) -> None:
-        self._must_answer(rank)
-        self._put_word(rank, word, value)
-
-    def _put_word(self, rank: int, word: int, value: int) -> None:
+        self._must_answer([rank])
         self._boards.Accumulate(np.array([value], np.int64), rank, word * WORD, self._mpi.REPLACE)
         self._boards.Flush(rank)
-
-    def _write(self, rank: int, word: int, data: bytes) -> None:
-        self._must_answer(rank)
-        if data:
-            self._boards.Put(np.frombuffer(data, np.uint8), rank, word * WORD)
-            self._boards.Flush(rank)
 
     # Memory
 
@@ -188,48 +204,52 @@ class Mail:
             window.mpi.Free()
 
         self._windows.remove(window)
-        self._dirty = {one for one in self._dirty if one[0] is not window}
+        self._dirty.pop(window, None)
         self._carry(None, call)
 
     def put(self, window: Shared, rank: int, offset: int, data: Bytes) -> None:
         """Write into a rank's memory; `data` may change when this is over."""
-
-        def call() -> None:
-            self._must_answer(rank)
-            window.mpi.Put(data, rank, (offset, data.nbytes, self._mpi.BYTE))
-            window.mpi.Flush_local(rank)
-
-        self._dirty.add((window, rank))
-        self._carry(rank, call)
-
-    def get(self, window: Shared, rank: int, offset: int, out: Bytes) -> None:
-        """Read a rank's memory."""
-
-        def call() -> None:
-            self._must_answer(rank)
-            self._await(rank, window.mpi.Rget(out, rank, (offset, out.nbytes, self._mpi.BYTE)))
-
-        self._carry(rank, call)
+        where = (offset, data.nbytes, self._mpi.BYTE)
+        self._put(window, rank, data, lambda part: window.mpi.Put(part, rank, where))
 
     def put_runs(self, window: Shared, rank: int, offsets: Any, length: int, data: Bytes) -> None:
         """Runs of equal length into a rank's memory."""
 
-        def call() -> None:
-            self._must_answer(rank)
+        def put(part: Bytes) -> None:
             with self._runs(offsets, length) as runs:
-                window.mpi.Put(data, rank, (0, 1, runs))
-                window.mpi.Flush_local(rank)
+                window.mpi.Put(part, rank, (0, 1, runs))
 
-        self._dirty.add((window, rank))
+        self._put(window, rank, data, put)
+
+    def _put(self, window: Shared, rank: int, data: Bytes, put: Callable[[Bytes], None]) -> None:
+        """What is small is copied, and may be on its way until `fence`; what is large has arrived after this."""
+        if self._held_bytes + data.nbytes > HELD_BYTES:
+            self.fence()
+        if data.nbytes <= HELD_BYTES:
+            part = data.copy()
+            self._held.append(part)
+            self._held_bytes += part.nbytes
+            self._dirty.setdefault(window, set()).add(rank)
+            self._carry(rank, lambda: put(part))
+            return
+
+        def call() -> None:
+            put(data)
+            self._arrive(window.mpi, [rank])
+
         self._carry(rank, call)
+
+    def get(self, window: Shared, rank: int, offset: int, out: Bytes) -> None:
+        """Read a rank's memory."""
+        where = (offset, out.nbytes, self._mpi.BYTE)
+        self._carry(rank, lambda: self._await({rank: window.mpi.Rget(out, rank, where)}))
 
     def get_runs(self, window: Shared, rank: int, offsets: Any, length: int, out: Bytes) -> None:
         """Runs of equal length of a rank's memory."""
 
         def call() -> None:
-            self._must_answer(rank)
             with self._runs(offsets, length) as runs:
-                self._await(rank, window.mpi.Rget(out, rank, (0, 1, runs)))
+                self._await({rank: window.mpi.Rget(out, rank, (0, 1, runs))})
 
         self._carry(rank, call)
 
@@ -251,14 +271,16 @@ class Mail:
 
     def fence(self) -> None:
         """Everything that was put has arrived."""
-        while self._dirty:
-            window, rank = self._dirty.pop()
+        dirty, self._dirty = self._dirty, {}
+        if dirty:
 
-            def call(window: Shared = window, rank: int = rank) -> None:
-                self._must_answer(rank)
-                window.mpi.Flush(rank)
+            def call() -> None:
+                for window, ranks in dirty.items():
+                    self._arrive(window.mpi, sorted(ranks))
 
-            self._carry(rank, call)
+            self._carry(None, call)
+            self._held.clear()
+            self._held_bytes = 0
 
     # The end
 

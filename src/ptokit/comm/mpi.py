@@ -124,12 +124,11 @@ class Mpi(Processes):
         """Bytes onto a rank's board."""
         (self.boards if rank in self.near else self._mail).write(rank, word, data)
 
-    def deliver(self, rank: int, word: int, data: bytes, number: int) -> None:
-        """A message onto a rank's board."""
-        if rank in self.near:
-            super().deliver(rank, word, data, number)
-        else:
-            self._mail.deliver(rank, word, data, number)
+    def deliver(self, ranks: Sequence[int], word: int, data: bytes, number: int) -> None:
+        """A message onto the boards of ranks."""
+        super().deliver([rank for rank in ranks if rank in self.near], word, data, number)
+        if self.mail is not None:
+            self.mail.deliver([rank for rank in ranks if rank not in self.near], word, data, number)
 
     @property
     def _mail(self) -> Mail:

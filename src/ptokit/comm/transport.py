@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -238,10 +238,11 @@ class Transport(ABC):
     def fence(self) -> None:
         """Everything that this rank has put has arrived."""
 
-    def deliver(self, rank: int, word: int, data: bytes, number: int) -> None:
-        """A message onto a rank's board: its bytes behind a word, and then its number into the word."""
-        self.write(rank, word + 1, data)
-        self.store(rank, word, number)
+    def deliver(self, ranks: Sequence[int], word: int, data: bytes, number: int) -> None:
+        """A message onto the boards of ranks: its bytes behind a word, and then its number into the word."""
+        for rank in ranks:
+            self.write(rank, word + 1, data)
+            self.store(rank, word, number)
 
     def status(self, rank: int) -> str:
         """What is known of a rank that does not come: "", or "is stopped", "is gone" ..."""
@@ -286,10 +287,9 @@ class Transport(ABC):
         turn = self.turn
         self.turn += 1
         subject = zlib.crc32(what.encode())
-        for rank in self._from_here_on():
-            at = self.layout.inbox(turn, self.rank)
-            head = struct.pack("<qq", len(message), subject)
-            self.deliver(rank, at, head + message[start : start + SLOT_BYTES], turn + 1)
+        head = struct.pack("<qq", len(message), subject)
+        piece = head + message[start : start + SLOT_BYTES]
+        self.deliver(self._from_here_on(), self.layout.inbox(turn, self.rank), piece, turn + 1)
         inboxes = [self.layout.inbox(turn, sender) for sender in range(self.size)]
         self.await_ranks(
             lambda: [rank for rank, at in enumerate(inboxes) if self.load(self.rank, at) <= turn], what, timeout
@@ -302,7 +302,7 @@ class Transport(ABC):
         ]
         return pieces, max(lengths)
 
-    def _from_here_on(self) -> Iterable[int]:
+    def _from_here_on(self) -> list[int]:
         """The ranks, beginning with this one, so that not all write to the same board at once."""
         return [(self.rank + step) % self.size for step in range(self.size)]
 
