@@ -49,11 +49,12 @@ class Ending:
             return
         transport = self.rank.transport
         self.has_failed = True
-        transport.abort(as_rank_error(transport.peers[self.rank.rank], mistake))
         if isinstance(mistake, RankError):
             say(f"{place_of(trace)}rank {self.rank.rank}: {mistake}")
         elif not isinstance(mistake, KeyboardInterrupt):
             self.before(kind, mistake, trace)
+        # Only now: who is told may end the whole world, and nothing that comes later is heard.
+        transport.abort(as_rank_error(transport.peers[self.rank.rank], mistake))
 
     def over(self) -> None:
         """The script has come to its end."""
@@ -65,7 +66,7 @@ class Ending:
 
     def ended(self, number: int, frame: FrameType | None) -> None:
         """Somebody ends this process, most often an mpiexec because of another rank: say which one."""
-        if self.pid == os.getpid():
+        if self.pid == os.getpid() and not self.has_failed:
             transport = self.rank.transport
             why = f": {told}" if (told := transport.what_failed()) else "."
             say(f"{transport.peers[self.rank.rank]} was ended by {signal.Signals(number).name}{why}")

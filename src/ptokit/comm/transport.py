@@ -491,7 +491,7 @@ class Transport(ABC):
         except RankError as told:
             return str(told)
         gone = [str(peer) for peer in self.peers if self.status(peer.rank) == GONE]
-        return f"{named(gone)} {'is' if len(gone) == 1 else 'are'} gone." if gone else ""
+        return str(error("PTO-R030", f"{named(gone)} {'is' if len(gone) == 1 else 'are'} gone.")) if gone else ""
 
     def close(self) -> None:
         """This rank is done with the others."""
