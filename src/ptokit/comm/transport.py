@@ -482,6 +482,7 @@ class Transport(ABC):
     def leave(self, has_failed: bool) -> None:
         """The process of this rank ends."""
         if not has_failed:
+            self.linger()
             self.close()
 
     def what_failed(self) -> str:
