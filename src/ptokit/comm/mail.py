@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptokit.comm.courier import Courier, StuckError
-from ptokit.comm.faults import RankError, error
+from ptokit.comm.faults import RankError, error, named
 from ptokit.comm.transport import GONE, Layout, Pause, Transport
 from ptokit.comm.words import WORD, Bytes, address_of
 
@@ -79,6 +79,11 @@ class Far:
             yield group, data[first * length : (first + len(group)) * length]
 
 
+def bytes_of(data: bytes) -> Bytes:
+    """Bytes as MPI takes them for every call: in memory that may be written to."""
+    return np.frombuffer(bytearray(data), np.uint8)
+
+
 class Mail:
     """One-sided access to the other ranks of an MPI world, none of which may be on this node.
 
@@ -87,8 +92,10 @@ class Mail:
     asked for first, by a request that can be looked at now and then. What was put before has arrived when it comes.
     """
 
-    def __init__(self, transport: Transport, mpi: Any, world: Any, board: Bytes) -> None:
+    def __init__(self, transport: Transport, mpi: Any, world: Any, board: Bytes, *, swaps: bool) -> None:
         self._own, self._mpi, self._world = transport, mpi, world
+        self._swaps = swaps
+        """A swap tells when it has arrived; where a flush is dear, it replaces the put of what is small."""
         self._courier = Courier(lambda: world.Iprobe(mpi.ANY_SOURCE, PROGRESS_TAG))
         self.patience = math.inf
         """Seconds that a rank has to answer, where they are fewer than the timeout."""
@@ -103,15 +110,15 @@ class Mail:
 
     def load(self, rank: int, word: int) -> int:
         """A word of a rank's board."""
-        return int(self._carry(rank, lambda: self._peek(rank, word)))
+        return int(self._carry([rank], lambda: self._peek(rank, word)))
 
     def store(self, rank: int, word: int, value: int) -> None:
         """Write it."""
-        self._carry(rank, lambda: self._replace(rank, word, value))
+        self._carry([rank], lambda: self._fetch(rank, word, value, self._mpi.REPLACE))
 
     def add(self, rank: int, word: int, value: int) -> int:
         """Add to it; return what stood there before."""
-        return int(self._carry(rank, lambda: self._fetch(rank, word, value, self._mpi.SUM)))
+        return int(self._carry([rank], lambda: self._fetch(rank, word, value, self._mpi.SUM)))
 
     def exchange_word(self, rank: int, word: int, expected: int, value: int) -> int:
         """Write `value` where `expected` stands; return what stood there."""
@@ -123,31 +130,25 @@ class Mail:
             self._boards.Flush(rank)
             return int(back[0])
 
-        return int(self._carry(rank, call))
+        return int(self._carry([rank], call))
 
     def write(self, rank: int, word: int, data: bytes) -> None:
         """Bytes onto a rank's board, from a word on."""
 
-        def call() -> None:
-            self._boards.Put(np.frombuffer(data, np.uint8), rank, word * WORD)
-            self._arrive(self._boards, [rank])
-
-        self._carry(rank, call)
+        self._carry([rank], lambda: self._bring([rank], word, bytes_of(data)))
 
     def deliver(self, ranks: Sequence[int], word: int, data: bytes, number: int) -> None:
         """A message: its bytes behind a word, and then its number into the word, which may still be on its way."""
-        text, mark = np.frombuffer(data, np.uint8), np.array([number], np.int64)
+        text, mark = bytes_of(data), np.array([number], np.int64)
 
         def call() -> None:
-            for rank in ranks:
-                self._boards.Put(text, rank, (word + 1) * WORD)
-            self._arrive(self._boards, ranks)
+            self._bring(ranks, word + 1, text)
             for rank in ranks:
                 self._boards.Put(mark, rank, word * WORD)
             self._marks = [mark, *self._marks[:1]]  # the last but one has arrived: who sent for it has answered since
 
         if ranks:
-            self._carry(None, call)
+            self._carry(ranks, call)
 
     def _peek(self, rank: int, word: int) -> int:
         """Read a word."""
@@ -169,7 +170,7 @@ class Mail:
                 looked = now
                 self._must_be_there(requests)
             if now - begun > min(self._own.timeout, self.patience):
-                raise self._no_answer(next(iter(requests)))
+                raise self._no_answer(list(requests))
             pause()
 
     def _must_be_there(self, ranks: Iterable[int]) -> None:
@@ -184,17 +185,28 @@ class Mail:
         for rank in ranks:
             window.Flush(rank)
 
-    def _fetch(self, rank: int, word: int, value: int, operation: Any) -> int:
-        self._must_answer([rank])
-        given, back = np.array([value], np.int64), np.zeros(1, np.int64)
-        self._boards.Fetch_and_op(given, back, rank, word * WORD, operation)
-        self._boards.Flush(rank)
-        return int(back[0])
+    def _bring(self, ranks: Sequence[int], word: int, text: Bytes) -> None:
+        """Bytes onto boards, where they have arrived when this is over."""
+        if self._swaps:
+            self._await({rank: self._swap(rank, word, text, np.empty_like(text), self._mpi.REPLACE) for rank in ranks})
+            return
+        for rank in ranks:
+            self._boards.Put(text, rank, word * WORD)
+        self._arrive(self._boards, ranks)
 
-    def _replace(self, rank: int, word: int, value: int) -> None:
-        self._must_answer([rank])
-        self._boards.Accumulate(np.array([value], np.int64), rank, word * WORD, self._mpi.REPLACE)
-        self._boards.Flush(rank)
+    def _swap(self, rank: int, word: int, given: Any, back: Any, operation: Any) -> Any:
+        return self._boards.Rget_accumulate(given, back, rank, word * WORD, op=operation)
+
+    def _fetch(self, rank: int, word: int, value: int, operation: Any) -> int:
+        """Change a word; what stood there before."""
+        given, back = np.array([value], np.int64), np.zeros(1, np.int64)
+        if self._swaps:
+            self._await({rank: self._swap(rank, word, given, back, operation)})
+        else:
+            self._must_answer([rank])
+            self._boards.Fetch_and_op(given, back, rank, word * WORD, operation)
+            self._boards.Flush(rank)
+        return int(back[0])
 
     # Memory
 
@@ -207,7 +219,7 @@ class Mail:
             made.Lock_all(self._mpi.MODE_NOCHECK)
             return made
 
-        made = Shared(self._carry(None, call))
+        made = Shared(self._carry(self._others(), call))
         self._windows.append(made)
         return made
 
@@ -220,7 +232,7 @@ class Mail:
 
         self._windows.remove(window)
         self._dirty.pop(window, None)
-        self._carry(None, call)
+        self._carry(self._others(), call)
 
     def put(self, window: Shared, rank: int, offset: int, data: Bytes) -> None:
         """Write into a rank's memory; `data` may change when this is over."""
@@ -245,19 +257,19 @@ class Mail:
             self._held.append(part)
             self._held_bytes += part.nbytes
             self._dirty.setdefault(window, set()).add(rank)
-            self._carry(rank, lambda: put(part))
+            self._carry([rank], lambda: put(part))
             return
 
         def call() -> None:
             put(data)
             self._arrive(window.mpi, [rank])
 
-        self._carry(rank, call)
+        self._carry([rank], call)
 
     def get(self, window: Shared, rank: int, offset: int, out: Bytes) -> None:
         """Read a rank's memory."""
         where = (offset, out.nbytes, self._mpi.BYTE)
-        self._carry(rank, lambda: self._await({rank: window.mpi.Rget(out, rank, where)}))
+        self._carry([rank], lambda: self._await({rank: window.mpi.Rget(out, rank, where)}))
 
     def get_runs(self, window: Shared, rank: int, offsets: Any, length: int, out: Bytes) -> None:
         """Runs of equal length of a rank's memory."""
@@ -266,7 +278,7 @@ class Mail:
             with self._runs(offsets, length) as runs:
                 self._await({rank: window.mpi.Rget(out, rank, (0, 1, runs))})
 
-        self._carry(rank, call)
+        self._carry([rank], call)
 
     @contextmanager
     def _runs(self, offsets: Any, length: int) -> Iterator[Any]:
@@ -293,7 +305,7 @@ class Mail:
                 for window, ranks in dirty.items():
                     self._arrive(window.mpi, sorted(ranks))
 
-            self._carry(None, call)
+            self._carry(sorted(set().union(*dirty.values())), call)
             self._held.clear()
             self._held_bytes = 0
 
@@ -307,30 +319,35 @@ class Mail:
 
     # Calls
 
-    def _carry(self, rank: int | None, call: Callable[[], Any]) -> Any:
+    def _carry(self, ranks: Sequence[int], call: Callable[[], Any]) -> Any:
+        """Make a call that has to do with these ranks."""
         try:
             return self._courier.carry(call, 1.2 * min(self._own.timeout, self.patience) + 0.5)
         except StuckError:
-            raise self._no_answer(rank) from None
+            raise self._no_answer(ranks) from None
         except self._mpi.Exception as refused:
-            who = "the other ranks" if rank is None else self._own.peers[rank]
+            self._must_be_there(ranks)
+            reason = refused.Get_error_string().split("\n")[0].rstrip(":. ")
             raise error(
                 "PTO-R039",
-                f"{self._own.peers[self._own.rank]} cannot reach the memory of {who}: {refused.Get_error_string()}.",
-                rank=self._own.rank if rank is None else rank,
+                f"{self._own.peers[self._own.rank]} cannot reach the memory of {self._named(ranks)}: {reason}.",
+                rank=self._own.rank,
+                others=list(ranks),
             ) from None
 
-    def _no_answer(self, rank: int | None) -> RankError:
-        own, limit = self._own.peers[self._own.rank], self._own.timeout
-        if rank is None:
-            return error(
-                "PTO-R032", f"{own} has waited {limit:g} s for the other ranks to register memory.", rank=own.rank
-            )
-        how = self._own.status(rank)
+    def _no_answer(self, ranks: Sequence[int]) -> RankError:
+        own, limit = self._own.peers[self._own.rank], min(self._own.timeout, self.patience)
         return error(
             "PTO-R032",
-            f"{own} has waited {limit:g} s for an answer of {self._own.peers[rank]}{', which ' + how if how else ''}.",
+            f"{own} has waited {limit:g} s for an answer of {self._named(ranks)}.",
             rank=own.rank,
-            missing=[rank],
+            missing=list(ranks),
             seconds=limit,
         )
+
+    def _others(self) -> list[int]:
+        return [rank for rank in range(self._own.size) if rank != self._own.rank]
+
+    def _named(self, ranks: Sequence[int]) -> str:
+        said = [f"{self._own.peers[r]}{', which ' + how if (how := self._own.status(r)) else ''}" for r in ranks]
+        return named(said)

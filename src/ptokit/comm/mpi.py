@@ -39,6 +39,8 @@ FORWARD_SECONDS = 0.1
 PATIENCE = 0.5
 """Seconds that a rank of another node has to answer when this one has failed."""
 REGISTRATION = "the registration of memory"
+FLUSH_IS_DEAR = ("mpich",)
+"""It waits without leaving the processor to anybody: 26 ms a barrier of 3 ranks on 2 processors, and 1.5 ms without."""
 SIZE_NAMES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
@@ -99,7 +101,8 @@ class Mpi(Processes):
         """Between nodes, the boards have to be reachable first."""
         if not self.crew.is_on_one_node:
             must_allow_threads(self.crew.mpi)
-            self.mail = Mail(self, self.crew.mpi, self.crew.world, self.boards.memory(self.rank))
+            board = self.boards.memory(self.rank)
+            self.mail = Mail(self, self.crew.mpi, self.crew.world, board, swaps=self.engine in FLUSH_IS_DEAR)
         super().begin()
 
     # Words: those that several ranks change are changed by MPI alone where one of them can do no other.
