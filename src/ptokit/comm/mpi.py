@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
@@ -15,8 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ptokit.comm.boards import Boards
 from ptokit.comm.ending import say
@@ -29,6 +28,7 @@ from ptokit.comm.words import Bytes
 from ptokit.errors import PtoError, PtoValueError
 
 HELLO_TAG = 32000
+HELLO_BYTES = 4096
 NODES_NAME = "PTOKIT_COMM_NODES"
 """So many nodes are pretended, to try on one machine what happens between several."""
 
@@ -68,6 +68,7 @@ class Crew:
 
     mpi: Any
     world: Any
+    peers: Sequence[Peer]
     near: frozenset[int]
     boards: Boards
 
@@ -98,7 +99,8 @@ class Mpi(Processes):
         super().__init__(self.crew.rank, self.crew.boards, limit)
 
     def begin(self) -> None:
-        """Between nodes, the boards have to be reachable first."""
+        """The ranks have met already; between nodes, the boards have to be reachable first."""
+        self.peers = list(self.crew.peers)
         if not self.crew.is_on_one_node:
             must_allow_threads(self.crew.mpi)
             board = self.boards.memory(self.rank)
@@ -245,11 +247,27 @@ def must_allow_threads(mpi: Any) -> None:
 # Meeting
 
 
+def joined(limit: float | None) -> Mpi:
+    """This process as a rank; where that fails, the end of this script is the end of the world: nobody can join it."""
+    try:
+        return Mpi(limit)
+    except BaseException:
+        atexit.register(_end_all)
+        raise
+
+
+def _end_all() -> None:
+    mpi = library()
+    if mpi.Is_initialized() and not mpi.Is_finalized():
+        time.sleep(FORWARD_SECONDS)
+        mpi.COMM_WORLD.Abort(1)
+
+
 def meet(mpi: Any, limit: float) -> Crew:
     """Wait for all ranks, find those of this node, and share boards with them."""
     world = mpi.COMM_WORLD
     _must_know_each_other(mpi, world.Get_size())
-    say_hello(mpi, world, limit)
+    peers = say_hello(world, limit)
     node = _node(mpi, world)
     members = node.allgather(world.Get_rank())
     boards = _boards_of_node(node, members, world.Get_size())
@@ -258,7 +276,7 @@ def meet(mpi: Any, limit: float) -> Crew:
         members = [world.Get_rank()]
         boards = _boards_of_node(node, members, world.Get_size())
         assert boards is not None
-    return Crew(mpi, world.Dup(), frozenset(members), boards)
+    return Crew(mpi, world.Dup(), peers, frozenset(members), boards)
 
 
 def _must_know_each_other(mpi: Any, size: int) -> None:
@@ -272,29 +290,33 @@ def _must_know_each_other(mpi: Any, size: int) -> None:
         )
 
 
-def say_hello(mpi: Any, world: Any, limit: float) -> None:
-    """A message from each to each: what comes after it is entered by all. Nobody is waited for without an end."""
+def say_hello(world: Any, limit: float) -> list[Peer]:
+    """A message from each to each, who it is: what comes after it is entered by all. No wait is without an end."""
     rank, size = world.Get_rank(), world.Get_size()
-    others = [other for other in range(size) if other != rank]
-    nothing = np.zeros(0, np.uint8)
-    coming = {other: world.Irecv(np.zeros(0, np.uint8), other, HELLO_TAG) for other in others}
-    going = [world.Isend(nothing, other, HELLO_TAG) for other in others]
-    pause, end = Pause(), time.monotonic() + limit
-    while coming := {other: request for other, request in coming.items() if not request.Test()}:
-        if time.monotonic() > end:
-            own = Peer(rank, socket.gethostname(), os.getpid())
-            missing = named([f"rank {other}" for other in coming])
+    own = Peer(rank, socket.gethostname(), os.getpid())
+    coming = {other: world.irecv(HELLO_BYTES, other, HELLO_TAG) for other in range(size) if other != rank}
+    going = [world.isend(own, other, HELLO_TAG) for other in coming]
+    found, pause, end = {rank: own}, Pause(), time.monotonic() + limit
+    while len(found) < size:
+        for other in coming.keys() - found.keys():
+            has_come, peer = coming[other].test()
+            if has_come:
+                found[other] = peer
+        if len(found) < size and time.monotonic() > end:
+            missing = sorted(coming.keys() - found.keys())
             raise error(
                 "PTO-R032",
-                f"{own} has waited {limit:g} s at the start for {missing} of this MPI world.",
+                f"{own} has waited {limit:g} s at the start for {named([f'rank {other}' for other in missing])} of "
+                f"this MPI world.",
                 rank=rank,
-                missing=list(coming),
+                missing=missing,
                 at="the start",
                 seconds=limit,
             )
         pause()
     for request in going:
-        request.Wait()
+        request.wait()
+    return [found[other] for other in range(size)]
 
 
 def _node(mpi: Any, world: Any) -> Any:

@@ -94,9 +94,9 @@ def _join(limit: float | None) -> Rank:
     if place is not None:
         return ends_well(_rank_of_launcher(place, limit))
     if under_mpiexec():
-        from ptokit.comm.mpi import Mpi
+        from ptokit.comm.mpi import joined
 
-        return ends_well(Rank(Mpi(limit)))
+        return ends_well(Rank(joined(limit)))
     return Rank(Threads(0, Boards.of_process(1), Meeting(), limit))
 
 
