@@ -147,7 +147,7 @@ class Mpi(Processes):
 
     def _forget_freed(self, mail: Mail) -> None:
         """MPI takes a window back from all ranks together: those that every rank has freed by now."""
-        freed = [set(one) for one in self.exchange(sorted(self.far_windows.keys() - self.kept.keys()), REGISTRATION)]
+        freed = [set(one) for one in self.exchange(sorted(self.far_windows.keys() - self.live.keys()), REGISTRATION)]
         for number in sorted(set.intersection(*freed)):
             mail.free(self.far_windows.pop(number))
 
