@@ -156,8 +156,35 @@ def groups(rank: Any) -> Any:
     return group.size, group.is_root == (rank.rank == rank.size - 1), seen
 
 
+def collects(rank: Any) -> Any:
+    """The rows of the last rank reach all, strided and packed, and come back."""
+    n, root, found = rank.size, rank.size - 1, []
+    whole = np.arange(n * 4 * 32, dtype=np.int32).reshape(n * 4, 32)
+    for mode in ("fast", "tile"):
+        for strided in (False, True):
+            own = rank.zeros((4, 64 if strided else 32), "int32")
+            part = own[:, :32]
+            width = own.shape[1]
+            tensor = pto.GlobalTensor(own, "int32", (1, 1, 1, 4, 32), (4 * width, 4 * width, 4 * width, width, 1))
+            group = rank.group(tensor, root=root)
+            ping, pong = (pto.Tile("int32", 2, 16) for _ in range(2))
+            if rank.rank == root:
+                pto.comm.tscatter(group, whole, ping, pong, mode=mode)
+            rank.barrier()
+            found.append(bool((part == whole[4 * rank.rank : 4 * rank.rank + 4]).all() and not own[:, 32:].any()))
+            part *= 2
+            rank.barrier()
+            back = np.zeros_like(whole)
+            if rank.rank == root:
+                pto.comm.tgather(group, back, ping, pong, mode=mode)
+            rank.barrier()
+            found.append(bool((back == whole * 2).all()) or rank.rank != root)
+            group.free()
+    return found
+
+
 WORKS = (knows, exchanges, barriers, sends_to_all, signals, moves_shared, moves_ordinary, moves_much, bounds, freed)
-WORKS += (groups,)
+WORKS += (groups, collects)
 
 
 # Faults: rank 1 fails, the others come to a barrier

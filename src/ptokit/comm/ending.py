@@ -74,6 +74,26 @@ class Ending:
         os.kill(os.getpid(), number)
 
 
+class Brief:
+    """In place of `sys.excepthook` while a rank joins its world: a fault between ranks is one sentence."""
+
+    def __init__(self) -> None:
+        self.before = sys.excepthook
+        sys.excepthook = self
+
+    def __call__(self, kind: type[BaseException], mistake: BaseException, trace: TracebackType | None) -> None:
+        """Show it."""
+        if isinstance(mistake, RankError):
+            say(f"{place_of(trace)}{mistake}")
+        else:
+            self.before(kind, mistake, trace)
+
+    def joined(self) -> None:
+        """It has joined; what becomes of its mistakes from now on is another's affair."""
+        if sys.excepthook is self:
+            sys.excepthook = self.before
+
+
 def place_of(trace: TracebackType | None) -> str:
     """The line of the user's own code that an exception came through last."""
     own = [one for one in traceback.extract_tb(trace) if not one.filename.startswith((PACKAGE, "<frozen"))]

@@ -7,9 +7,11 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 
+from ptokit.comm.attend import announce
 from ptokit.comm.boards import Boards
-from ptokit.comm.ending import ends_well
+from ptokit.comm.ending import Brief, ends_well
 from ptokit.comm.engines import Meeting, Processes, Threads
+from ptokit.comm.faults import RankError
 from ptokit.comm.rank import Rank
 from ptokit.comm.transport import seconds
 from ptokit.errors import PtoValueError, well_called
@@ -90,14 +92,17 @@ def world(*, timeout: float | None = None) -> Rank:
 
 
 def _join(limit: float | None) -> Rank:
-    place = _place()
+    place, brief = _place(), Brief()
     if place is not None:
-        return ends_well(_rank_of_launcher(place, limit))
-    if under_mpiexec():
+        rank = _rank_of_launcher(place, limit)
+    elif under_mpiexec():
         from ptokit.comm.mpi import joined
 
-        return ends_well(Rank(joined(limit)))
-    return Rank(Threads(0, Boards.of_process(1), Meeting(), limit))
+        rank = Rank(joined(limit))
+    else:
+        rank = Rank(Threads(0, Boards.of_process(1), Meeting(), limit))
+    brief.joined()
+    return ends_well(rank) if rank.size > 1 or rank.engine != Threads.engine else rank
 
 
 def _place() -> Place | None:
@@ -109,7 +114,12 @@ def _place() -> Place | None:
 
 def _rank_of_launcher(place: Place, limit: float | None) -> Rank:
     os.set_inheritable(place.fd, False)
-    return Rank(Processes(place.rank, Boards.of_file(place.size, place.fd), limit or place.timeout))
+    boards = Boards.of_file(place.size, place.fd)
+    try:
+        return Rank(Processes(place.rank, boards, limit or place.timeout))
+    except RankError as failed:
+        announce(boards, place.rank, failed)
+        raise
 
 
 def under_mpiexec() -> bool:

@@ -373,9 +373,8 @@ class Transport(ABC):
         )
 
     def _way_out(self, rank: int) -> str:
-        if self.load(rank, Layout.STATE) == LEFT:
-            return "has ended without coming"
-        return GONE if self.status(rank) == GONE else ""
+        seen = self.status(rank)
+        return "has ended without coming" if self.load(rank, Layout.STATE) == LEFT else seen if seen == GONE else ""
 
     def _nobody_came(self, left: Sequence[int], what: str, limit: float) -> RankError:
         said = [f"{self.peers[rank]}{', which ' + how if (how := self.status(rank)) else ''}" for rank in left]
