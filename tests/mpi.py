@@ -40,6 +40,10 @@ class Flavour:
     extra: dict[str, str] = field(default_factory=dict, hash=False)
     sees_all: bool = True
     """The ranks are on one node."""
+    before: tuple[str, ...] = ()
+    """Where its mpiexec is started."""
+    after: tuple[str, ...] = ()
+    """What its mpiexec is told."""
 
     @property
     def bin(self) -> Path:
@@ -54,7 +58,7 @@ class Flavour:
     @property
     def options(self) -> Sequence[str]:
         """MPICH kills the others at once where one dies, unless it is asked not to."""
-        return ["-disable-auto-cleanup"] if self.library == "mpich" else []
+        return ["-disable-auto-cleanup", *self.after] if self.library == "mpich" else self.after
 
     def __str__(self) -> str:
         return self.name
@@ -92,7 +96,7 @@ def run(flavour: Flavour, n: int, *args: object, timeout: float = 20.0, tmp: Pat
     shared.mkdir(exist_ok=True)
     told = {MARK: uuid.uuid4().hex, "PTOKIT_SHM_DIR": str(shared), "PTOKIT_COMM_TIMEOUT": str(timeout)}
     begin = [str(flavour.bin / "python"), *(["-m", "mpi4py"] if module else [])]
-    whole = [str(flavour.bin / "mpiexec"), *flavour.options, "-n", str(n), *begin, *map(str, args)]
+    whole = [*flavour.before, str(flavour.bin / "mpiexec"), *flavour.options, "-n", str(n), *begin, *map(str, args)]
     done = finish(whole, {**os.environ, **flavour.environment, **told}, tmp)
     assert list(shared.iterdir()) == []
     return done
