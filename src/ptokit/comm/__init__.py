@@ -9,9 +9,10 @@ from ptokit.comm.prices.pricing import price
 from ptokit.comm.rank import Rank
 from ptokit.comm.recording import Recording
 from ptokit.comm.signals import tnotify, ttest, twait
+from ptokit.comm.start import world
 from ptokit.comm.tables.routing import Traffic
 from ptokit.comm.tables.sharded import ShardedTable
-from ptokit.comm.world import World, local
+from ptokit.comm.worlds import World, local
 
 __all__ = [
     "CcuGate",
@@ -38,4 +39,5 @@ __all__ = [
     "tscatter",
     "ttest",
     "twait",
+    "world",
 ]

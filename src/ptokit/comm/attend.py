@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import pickle
 import selectors
 import signal
 import time
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ptokit.comm.boards import Boards
 from ptokit.comm.faults import Peer, RankError, error
-from ptokit.comm.transport import LEFT, Layout, packed_error, tell
+from ptokit.comm.transport import FAILED, LEFT, Layout, packed_error, tell
 
 LOOK_EVERY = 0.02
 
@@ -109,6 +110,8 @@ def _look(boards: Boards, children: Sequence[Child], child: Child) -> None:
         if child.code and child.mistake is None:
             child.mistake = died(child.peer, child.code)
             announce(boards, child.peer.rank, child.mistake)
+        elif boards.load(child.peer.rank, Layout.STATE) != FAILED:
+            boards.store(child.peer.rank, Layout.STATE, LEFT)
 
 
 def died(peer: Peer, code: int) -> RankError:
@@ -124,6 +127,16 @@ def announce(boards: Boards, failed: int, mistake: RankError) -> None:
     text = packed_error(mistake)
     for rank in range(boards.layout.size):
         tell(boards, rank, failed, text)
+
+
+def what_was_told(boards: Boards) -> tuple[int, RankError | None]:
+    """The rank that said first that something failed, and what it said; -1 and None where all was well."""
+    for rank in range(boards.layout.size):
+        failed = boards.load(rank, Layout.FAILURE)
+        if failed > 0:
+            text = boards.read(rank, Layout.TEXT, boards.load(rank, Layout.TEXT_LENGTH))
+            return failed - 1, pickle.loads(text)
+    return -1, None
 
 
 def _when_over(boards: Boards, children: Sequence[Child], timeout: float) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,19 +12,20 @@ from ptokit.comm.words import WORD, Bytes, Lock, Words
 
 
 class Boards:
-    """The boards of all ranks in one stretch of memory."""
+    """The boards of all ranks, or of some, in one stretch of memory."""
 
-    def __init__(self, size: int, memory: Bytes, lock: Lock) -> None:
+    def __init__(self, size: int, memory: Bytes, lock: Lock, ranks: Sequence[int] | None = None) -> None:
         self.layout = Layout(size)
         step = self.layout.nbytes
-        self._memory = [memory[rank * step : (rank + 1) * step] for rank in range(size)]
-        self._words = [Words(one, lock) for one in self._memory]
+        members = range(size) if ranks is None else ranks
+        self._memory = {rank: memory[at * step : (at + 1) * step] for at, rank in enumerate(members)}
+        self._words = {rank: Words(one, lock) for rank, one in self._memory.items()}
 
     @classmethod
-    def of_file(cls, size: int, fd: int) -> Boards:
+    def of_file(cls, size: int, fd: int, ranks: Sequence[int] | None = None) -> Boards:
         """Boards in a file that the ranks' processes share."""
-        view = mmap.mmap(fd, Layout(size).nbytes * size)
-        return cls(size, np.frombuffer(view, np.uint8), Lock(fd))
+        view = mmap.mmap(fd, Layout(size).nbytes * (size if ranks is None else len(ranks)))
+        return cls(size, np.frombuffer(view, np.uint8), Lock(fd), ranks)
 
     @classmethod
     def of_process(cls, size: int) -> Boards:
@@ -54,6 +56,10 @@ class Boards:
     def read(self, rank: int, word: int, nbytes: int) -> bytes:
         """Bytes from a word on."""
         return self._memory[rank][word * WORD : word * WORD + nbytes].tobytes()
+
+    def memory(self, rank: int) -> Bytes:
+        """A rank's whole board."""
+        return self._memory[rank]
 
     def address(self, rank: int, word: int) -> int:
         """Where a word stands, for the compiled module."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ptokit.comm.boards import Boards
 from ptokit.comm.faults import error
 from ptokit.comm.reach import Direct, Foreign, may_be_reached
 from ptokit.comm.segments import Piece, Segments
-from ptokit.comm.transport import Reach, Transport
+from ptokit.comm.transport import Layout, Reach, Transport
 from ptokit.comm.words import Bytes
 
 
@@ -48,6 +48,12 @@ class Embedded(Transport):
 
     def fence(self) -> None:
         """What is written here is there at once."""
+
+    def status(self, rank: int) -> str:
+        """As above; a rank that has never come may still have left its process number on its board."""
+        if not self.peers[rank].pid:
+            self.peers[rank] = replace(self.peers[rank], pid=self.load(rank, Layout.PID))
+        return super().status(rank)
 
     def busy_address(self, rank: int, number: int) -> int:
         """Where the word stands that says who writes to a window of a rank."""

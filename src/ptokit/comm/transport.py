@@ -10,11 +10,12 @@ import math
 import os
 import pickle
 import socket
+import struct
 import threading
 import time
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -182,6 +183,8 @@ class Transport(ABC):
     """The engine of one rank. `peers` says who the others are; every wait ends within `timeout` seconds."""
 
     engine: str
+    ends_by_signal = False
+    """Somebody outside ends this process by a signal where another rank fails."""
 
     def __init__(self, rank: int, size: int, timeout: float | None = None) -> None:
         self.rank, self.size = rank, size
@@ -235,6 +238,12 @@ class Transport(ABC):
     def fence(self) -> None:
         """Everything that this rank has put has arrived."""
 
+    def deliver(self, ranks: Sequence[int], word: int, data: bytes, number: int) -> None:
+        """A message onto the boards of ranks: its bytes behind a word, and then its number into the word."""
+        for rank in ranks:
+            self.write(rank, word + 1, data)
+            self.store(rank, word, number)
+
     def status(self, rank: int) -> str:
         """What is known of a rank that does not come: "", or "is stopped", "is gone" ..."""
         peer = self.peers[rank]
@@ -278,12 +287,9 @@ class Transport(ABC):
         turn = self.turn
         self.turn += 1
         subject = zlib.crc32(what.encode())
-        for rank in self._from_here_on():
-            at = self.layout.inbox(turn, self.rank)
-            self.write(rank, at + 3, message[start : start + SLOT_BYTES])
-            self.store(rank, at + 1, len(message))
-            self.store(rank, at + 2, subject)
-            self.store(rank, at, turn + 1)
+        head = struct.pack("<qq", len(message), subject)
+        piece = head + message[start : start + SLOT_BYTES]
+        self.deliver(self._from_here_on(), self.layout.inbox(turn, self.rank), piece, turn + 1)
         inboxes = [self.layout.inbox(turn, sender) for sender in range(self.size)]
         self.await_ranks(
             lambda: [rank for rank, at in enumerate(inboxes) if self.load(self.rank, at) <= turn], what, timeout
@@ -296,7 +302,7 @@ class Transport(ABC):
         ]
         return pieces, max(lengths)
 
-    def _from_here_on(self) -> Iterable[int]:
+    def _from_here_on(self) -> list[int]:
         """The ranks, beginning with this one, so that not all write to the same board at once."""
         return [(self.rank + step) % self.size for step in range(self.size)]
 
@@ -371,9 +377,8 @@ class Transport(ABC):
         )
 
     def _way_out(self, rank: int) -> str:
-        if self.load(rank, Layout.STATE) == LEFT:
-            return "has ended without coming"
-        return GONE if self.status(rank) == GONE else ""
+        seen = self.status(rank)
+        return "has ended without coming" if self.load(rank, Layout.STATE) == LEFT else seen if seen == GONE else ""
 
     def _nobody_came(self, left: Sequence[int], what: str, limit: float) -> RankError:
         said = [f"{self.peers[rank]}{', which ' + how if (how := self.status(rank)) else ''}" for rank in left]
@@ -476,6 +481,21 @@ class Transport(ABC):
         for rank in range(self.size):
             with suppress(Exception):  # a rank that is gone needs no word
                 tell(self, rank, self.rank, text)
+
+    def leave(self, has_failed: bool) -> None:
+        """The process of this rank ends."""
+        if not has_failed:
+            self.linger()
+            self.close()
+
+    def what_failed(self) -> str:
+        """Which rank has failed and how, as far as this one has been told or can see; "" where all is well."""
+        try:
+            self.must_be_well()
+        except RankError as told:
+            return str(told)
+        gone = [str(peer) for peer in self.peers if self.status(peer.rank) == GONE]
+        return str(error("PTO-R030", f"{named(gone)} {'is' if len(gone) == 1 else 'are'} gone.")) if gone else ""
 
     def close(self) -> None:
         """This rank is done with the others."""

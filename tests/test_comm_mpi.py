@@ -1,0 +1,171 @@
+"""The MPI engine on Open MPI and MPICH: on one node, on two that are pretended, and on MPICH without shared memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rank_works
+from mpi import ACROSS, FLAVOURS, Done, Flavour, needs, run
+
+SCRIPT = Path(rank_works.__file__)
+TIMEOUT = 3.0
+
+every = pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
+
+WANTED: dict[str, Any] = {
+    "exchanges": [True, True],
+    "barriers": True,
+    "sends_to_all": [True, True, True],
+    "signals": [True, True, True],
+    "moves_much": [True, True, True],
+    "bounds": [["PTO-R038", "PTO-R038"], True],
+    "freed": ["PTO-R036", True],
+    "collects": [True] * 8,
+}
+"""What every rank has to find."""
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """All works in one run for each MPI and number of ranks: starting takes longer than working."""
+
+    @cache
+    def play(flavour: Flavour, n: int) -> dict[str, Any]:
+        tmp = tmp_path_factory.mktemp("mpi")
+        done = run(flavour, n, SCRIPT, tmp / "results", *[work.__name__ for work in rank_works.WORKS], tmp=tmp)
+        assert done.code == 0, done.out
+        found: dict[str, Any] = json.loads((tmp / "results").read_text())
+        return found
+
+    return play
+
+
+@every
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_ranks_find_what_they_have_to(played: Any, flavour: Flavour, n: int) -> None:
+    if n < int(flavour.extra.get("PTOKIT_COMM_NODES", 1)):
+        pytest.skip("fewer ranks than nodes")
+    found = played(flavour, n)
+    assert found["knows"] == [[True, True, flavour.library]] * n
+    for work, wanted in WANTED.items():
+        assert (work, found[work]) == (work, [wanted] * n)
+    for work in ("moves_shared", "moves_ordinary"):
+        assert (work, found[work]) == (work, [[True, [True] * (2 * n)]] * n)
+
+
+@every
+def test_ranks_of_a_node_see_each_others_memory_and_others_do_not(played: Any, flavour: Flavour) -> None:
+    for number, (size, is_root, seen) in enumerate(played(flavour, 4)["groups"]):
+        assert (size, is_root) == (4, True)
+        assert seen[number] == number
+        near = [r for r in range(4) if seen[r] is not None]
+        pretended = [r for r in range(4) if r // 2 == number // 2]
+        assert near == (list(range(4)) if flavour.sees_all else [number] if flavour.extra == ACROSS else pretended)
+        assert [seen[r] for r in near] == near
+
+
+# Faults
+
+FAULTY = [one for one in FLAVOURS if one.name in ("openmpi", "mpich", "openmpi-two-nodes", "mpich-across")]
+faulty = pytest.mark.parametrize("flavour", FAULTY, ids=str)
+
+
+def fails(flavour: Flavour, fault: str, tmp: Path) -> tuple[Done, str]:
+    """A run of three ranks in which rank 1 fails; and how rank 1 is named."""
+    done = run(flavour, 3, SCRIPT, tmp / "who", fault, timeout=TIMEOUT, tmp=tmp)
+    assert done.code != 0, done.out
+    who = (tmp / "who").read_text()
+    assert re.fullmatch(r"rank 1 \(host \S+, pid \d+\)", who)
+    return done, who
+
+
+def said(done: Done, rank: int) -> str:
+    """The sentence of a rank."""
+    found = re.findall(rf"rank {rank}: (PTO-.*)", done.out)
+    assert found, f"rank {rank} said nothing:\n{done.out}"
+    return str(found[0])
+
+
+SAID_BY_ALL = {
+    "raises": ("PTO-R031", "raised ValueError: this is not the way"),
+    "exits": ("PTO-R030", "has ended without coming"),
+    "is_stopped": ("PTO-R032", "which is stopped"),
+    "never_arrives": ("PTO-R032", "has waited 3 s at barrier for"),
+    "calls_another": ("PTO-R040", "at another call that all ranks make together"),
+}
+
+
+@faulty
+@pytest.mark.parametrize("fault", SAID_BY_ALL)
+def test_every_rank_that_is_left_says_who_failed_and_how(flavour: Flavour, fault: str, tmp_path: Path) -> None:
+    done, who = fails(flavour, fault, tmp_path)
+    id_, words = SAID_BY_ALL[fault]
+    for rank in (0, 2):
+        sentence = said(done, rank)
+        assert sentence.startswith(id_)
+        assert who in sentence
+        assert words in sentence
+
+
+@faulty
+@pytest.mark.parametrize("fault", ["vanishes", "vanishes_quietly", "is_killed"])
+def test_a_rank_without_a_last_word_is_named_by_the_others_or_by_mpiexec(
+    flavour: Flavour, fault: str, tmp_path: Path
+) -> None:
+    """An mpiexec that sees a process die ends the others, sometimes before they have looked."""
+    done, who = fails(flavour, fault, tmp_path)
+    pid = who.rpartition(" ")[2].rstrip(")")
+    by_ranks = re.search(rf"PTO-R03[01]: .*{re.escape(who)}", done.out)
+    by_mpiexec = re.search(rf"PID {pid}|EXIT STRING: Killed", done.out)
+    assert by_ranks or by_mpiexec, done.out
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_a_rank_that_never_begins_is_not_waited_for(library: str, tmp_path: Path) -> None:
+    """MPI itself waits at its beginning for every process, without an end."""
+    flavour = Flavour(library, library)
+    done = run(flavour, 3, SCRIPT, tmp_path / "who", "never_begins", timeout=TIMEOUT, tmp=tmp_path)
+    assert done.code != 0
+    assert re.search(r"PTO-R032: rank [02] \(host \S+, pid \d+\) has waited 3 s for MPI to begin", done.out)
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_a_rank_that_begins_and_does_not_join_is_named(library: str, tmp_path: Path) -> None:
+    code = "import time; from mpi4py import MPI; MPI.COMM_WORLD.rank == 1 and time.sleep(60); import ptokit as pto; "
+    done = run(Flavour(library, library), 3, "-c", code + "pto.comm.world()", timeout=TIMEOUT, tmp=tmp_path)
+    assert done.code != 0
+    assert re.search(r"PTO-R032: rank [02] \(host \S+, pid \d+\) has waited 3 s at the start for rank 1 ", done.out)
+
+
+def test_an_mpiexec_of_another_library_is_noticed(tmp_path: Path) -> None:
+    """MPICH's mpiexec starts ranks of Open MPI: each of them believes to be alone."""
+    mpich, openmpi = Flavour("mpich", "mpich"), Flavour("openmpi", "openmpi")
+    needs(openmpi)
+    mixed = Flavour("mixed", "mpich", openmpi.environment)
+    needs(mpich)
+    begin = [str(openmpi.bin / "python"), "-c", "import ptokit as pto; pto.comm.world()"]
+    code = f"import os; os.execv({begin[0]!r}, {begin!r})"
+    done = run(mixed, 2, "-c", code, tmp=tmp_path, module=False)
+    assert done.code != 0
+    assert "mpiexec has started 2 ranks, and the MPI library of mpi4py (Open MPI" in done.out
+
+
+def test_a_number_of_nodes_that_cannot_be(tmp_path: Path) -> None:
+    flavour = Flavour("mpich", "mpich", {"PTOKIT_COMM_NODES": "3"})
+    done = run(flavour, 2, "-c", "import ptokit as pto; pto.comm.world()", tmp=tmp_path)
+    assert done.code != 0
+    assert "PTOKIT_COMM_NODES='3'; a number of nodes from 1 to 2 is wanted" in done.out
+
+
+def test_between_nodes_a_thread_is_needed(tmp_path: Path) -> None:
+    flavour = Flavour("mpich", "mpich", {"PTOKIT_COMM_NODES": "2"})
+    code = "import mpi4py; mpi4py.rc.thread_level = 'funneled'; import ptokit as pto; pto.comm.world()"
+    done = run(flavour, 2, "-c", code, tmp=tmp_path, module=False)
+    assert done.code != 0
+    assert "needs MPI with THREAD_MULTIPLE, and this process has begun it with THREAD_FUNNELED" in done.out
