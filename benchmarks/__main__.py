@@ -14,7 +14,7 @@ from benchmarks import report
 from benchmarks.frame import Row, UnequalResultsError, Workload, measure
 
 FOLDER = Path(__file__).resolve().parent
-NOT_SUITES = {"__init__", "__main__", "frame", "machine", "report"}
+NOT_SUITES = {"__init__", "__main__", "frame", "machine", "report", "peer"}
 
 
 def suites() -> list[str]:

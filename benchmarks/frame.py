@@ -25,6 +25,8 @@ class Contender:
     ours: bool = False
     comparable: bool = True  # promises the same result; one that does not is shown, but is no rival
     calls: int = 1  # calls per timing, for those that take microseconds
+    clock: Callable[[], float] | None = None  # does the work in another process, and gives the milliseconds of a call
+    goal: str = ""  # its own, where it has one
     told: Callable[[], str] | None = None  # what else there is to say once it has been measured
 
 
@@ -115,6 +117,8 @@ def _rotated(contenders: tuple[Contender, ...], turn: int) -> Iterator[Contender
 def _timed(one: Contender) -> float:
     if one.prepare:
         one.prepare()
+    if one.clock:
+        return one.clock()
     run, calls = one.run, range(one.calls)
     start = time.perf_counter_ns()
     for _ in calls:
@@ -138,6 +142,6 @@ def _row(
         gb_per_s=workload.nbytes / ms / 1e6 if workload.nbytes else None,
         ratio=best / ms if best is not None and one.ours else None,
         of_limit=workload.limit_ms / ms if workload.limit_ms is not None else None,
-        goal=workload.goal if one.ours else "",
+        goal=one.goal or (workload.goal if one.ours else ""),
         told=one.told() if one.told else "",
     )

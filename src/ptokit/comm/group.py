@@ -48,8 +48,8 @@ class Group:
         self.root = root
         self.parts = tuple(parts)
         self.window = window
-        self.prepared: dict[str, Prepared] = {}
-        """What a collective has worked out, by its name, for the next call with the same operands."""
+        self.prepared: dict[tuple[str, object], Prepared] = {}
+        """What a collective has worked out, by its name and mode, for the next call with the same operands."""
 
     @property
     def size(self) -> int:
