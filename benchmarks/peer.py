@@ -82,7 +82,7 @@ class Peer:
 
 def digest(part: Array) -> bytes:
     """Of its bytes."""
-    return hashlib.sha256(memoryview(part)).digest()
+    return hashlib.sha256(part.tobytes()).digest()
 
 
 def _gloo(rank: Rank, folder: Path) -> Any:

@@ -435,6 +435,7 @@ BAD_OPERANDS: list[dict[str, Any]] = [
     {"ping": None},
     {"more": {"pong": "pong"}},
     {"more": {"mode": "slow"}},
+    {"more": {"mode": ["fast"]}},
     {"more": {"engine": "dma"}},
     {"more": {"target": "a7"}},
     {"more": {"gate": pto.comm.CcuGate(8, 1)}},

@@ -127,7 +127,7 @@ def tscatter(
     ...     world.run(work)
     [[[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 10, 11], [12, 13, 14, 15]]]
     """
-    known = group.prepared.get(("tscatter", mode)) if type(group) is Group else None
+    known = group.prepared.get(("tscatter", mode)) if type(group) is Group and type(mode) is str else None
     if known is not None and known.is_for(src, ping, pong, engine, target, mode):
         return known()
     return _collect("tscatter", group, src, ping, pong, engine, target, mode, gate, stores_input)
@@ -150,7 +150,7 @@ def tgather(
 
     Rows of `dst` beyond those of the ranks stay as they are.
     """
-    known = group.prepared.get(("tgather", mode)) if type(group) is Group else None
+    known = group.prepared.get(("tgather", mode)) if type(group) is Group and type(mode) is str else None
     if known is not None and known.is_for(dst, ping, pong, engine, target, mode):
         return known()
     return _collect("tgather", group, dst, ping, pong, engine, target, mode, gate, stores_input)
