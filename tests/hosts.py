@@ -63,7 +63,7 @@ def on_hosts(library: str, hosts: tuple[str, str], tmp: Path) -> Flavour:
     both = ",".join(f"{name}:2" for name in hosts)
     if library == "mpich":
         after = ("-launcher", "ssh", "-launcher-exec", str(agent), "-hosts", both, "-iface", "wire")
-        return Flavour("mpich-hosts", library, {"UCX_LOG_LEVEL": "error"}, False, before, after)
+        return Flavour("mpich-hosts", library, {"UCX_LOG_LEVEL": "error"}, before, after)
     wire = "10.213.0.0/24"
     told = {
         "PRTE_MCA_plm_ssh_agent": str(agent),
@@ -71,6 +71,4 @@ def on_hosts(library: str, hosts: tuple[str, str], tmp: Path) -> Flavour:
         "OMPI_MCA_btl": "tcp,self",
         "OMPI_MCA_btl_tcp_if_include": wire,
     }
-    return Flavour(
-        "openmpi-hosts", library, told, False, before, ("--map-by", "ppr:2:node:oversubscribe", "-host", both)
-    )
+    return Flavour("openmpi-hosts", library, told, before, ("--map-by", "ppr:2:node:oversubscribe", "-host", both))

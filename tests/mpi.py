@@ -38,8 +38,6 @@ class Flavour:
     name: str
     library: str
     extra: dict[str, str] = field(default_factory=dict, hash=False)
-    sees_all: bool = True
-    """The ranks are on one node."""
     before: tuple[str, ...] = ()
     """Where its mpiexec is started."""
     after: tuple[str, ...] = ()
@@ -67,10 +65,10 @@ class Flavour:
 FLAVOURS = (
     Flavour("openmpi", "openmpi"),
     Flavour("mpich", "mpich"),
-    Flavour("openmpi-two-nodes", "openmpi", {"PTOKIT_COMM_NODES": "2"}, sees_all=False),
-    Flavour("openmpi-tcp", "openmpi", {"PTOKIT_COMM_NODES": "2", "OMPI_MCA_btl": "tcp,self"}, sees_all=False),
-    Flavour("mpich-two-nodes", "mpich", {"PTOKIT_COMM_NODES": "2"}, sees_all=False),
-    Flavour("mpich-across", "mpich", ACROSS, sees_all=False),
+    Flavour("openmpi-two-nodes", "openmpi", {"PTOKIT_COMM_NODES": "2"}),
+    Flavour("openmpi-tcp", "openmpi", {"PTOKIT_COMM_NODES": "2", "OMPI_MCA_btl": "tcp,self"}),
+    Flavour("mpich-two-nodes", "mpich", {"PTOKIT_COMM_NODES": "2"}),
+    Flavour("mpich-across", "mpich", ACROSS),
 )
 
 

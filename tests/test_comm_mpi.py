@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from functools import cache
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from mpi import ACROSS, FLAVOURS, Done, Flavour, needs, run
 SCRIPT = Path(rank_works.__file__)
 TIMEOUT = 3.0
 
-every = pytest.mark.parametrize("flavour", FLAVOURS, ids=str)
 
 WANTED: dict[str, Any] = {
     "exchanges": [True, True],
@@ -31,43 +31,32 @@ WANTED: dict[str, Any] = {
 """What every rank has to find."""
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """All works in one run for each MPI and number of ranks: starting takes longer than working."""
-
-    @cache
-    def play(flavour: Flavour, n: int) -> dict[str, Any]:
-        tmp = tmp_path_factory.mktemp("mpi")
-        done = run(flavour, n, SCRIPT, tmp / "results", *[work.__name__ for work in rank_works.WORKS], tmp=tmp)
-        assert done.code == 0, done.out
-        found: dict[str, Any] = json.loads((tmp / "results").read_text())
-        return found
-
-    return play
+RUNS = [(one, n) for one in FLAVOURS for n in (1, 2, 3, 4) if n >= int(one.extra.get("PTOKIT_COMM_NODES", 1))]
 
 
-@every
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_ranks_find_what_they_have_to(played: Any, flavour: Flavour, n: int) -> None:
-    if n < int(flavour.extra.get("PTOKIT_COMM_NODES", 1)):
-        pytest.skip("fewer ranks than nodes")
-    found = played(flavour, n)
+@pytest.mark.parametrize(("flavour", "n"), RUNS, ids=[f"{one}-{n}" for one, n in RUNS])
+def test_ranks_find_what_they_have_to(flavour: Flavour, n: int, tmp_path: Path) -> None:
+    """All works in one run: starting takes longer than working."""
+    done = run(flavour, n, SCRIPT, tmp_path / "results", *[work.__name__ for work in rank_works.WORKS], tmp=tmp_path)
+    assert done.code == 0, done.out
+    found = json.loads((tmp_path / "results").read_text())
     assert found["knows"] == [[True, True, flavour.library]] * n
     for work, wanted in WANTED.items():
         assert (work, found[work]) == (work, [wanted] * n)
     for work in ("moves_shared", "moves_ordinary"):
         assert (work, found[work]) == (work, [[True, [True] * (2 * n)]] * n)
 
+    for number, (size, _, seen) in enumerate(found["groups"]):
+        assert size == n
+        assert seen == [float(r) if r in near(flavour, n, number) else None for r in range(n)]
 
-@every
-def test_ranks_of_a_node_see_each_others_memory_and_others_do_not(played: Any, flavour: Flavour) -> None:
-    for number, (size, is_root, seen) in enumerate(played(flavour, 4)["groups"]):
-        assert (size, is_root) == (4, True)
-        assert seen[number] == number
-        near = [r for r in range(4) if seen[r] is not None]
-        pretended = [r for r in range(4) if r // 2 == number // 2]
-        assert near == (list(range(4)) if flavour.sees_all else [number] if flavour.extra == ACROSS else pretended)
-        assert [seen[r] for r in near] == near
+
+def near(flavour: Flavour, n: int, rank: int) -> set[int]:
+    """The ranks whose memory a rank sees: those of its node."""
+    if flavour.extra == ACROSS:
+        return {rank}
+    nodes = int(flavour.extra.get("PTOKIT_COMM_NODES", 1))
+    return {other for other in range(n) if other * nodes // n == rank * nodes // n}
 
 
 # Faults
@@ -169,3 +158,21 @@ def test_between_nodes_a_thread_is_needed(tmp_path: Path) -> None:
     done = run(flavour, 2, "-c", code, tmp=tmp_path, module=False)
     assert done.code != 0
     assert "needs MPI with THREAD_MULTIPLE, and this process has begun it with THREAD_FUNNELED" in done.out
+
+
+@pytest.mark.parametrize(("library", "name"), [("openmpi", "Open MPI v"), ("mpich", "MPICH ")])
+def test_doctor_names_the_library(library: str, name: str) -> None:
+    flavour = Flavour(library, library)
+    needs(flavour)
+    done = subprocess.run(
+        [flavour.bin / "python", "-m", "ptokit", "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **flavour.environment},
+    )
+    found = next(one for one in json.loads(done.stdout)["answers"] if one["about"] == "ranks: MPI")
+    assert found["state"] == "ok"
+    assert f", {name}" in found["seen"]
+    assert "THREAD_MULTIPLE" in found["seen"]
+    assert str(flavour.bin / "mpiexec") in found["seen"]

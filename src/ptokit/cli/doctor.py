@@ -98,6 +98,16 @@ def package(name: str, gives: str, fix: str) -> Callable[[], Answer]:
     return look
 
 
+def engine(about: str, look: str) -> Callable[[], Answer]:
+    """An engine of ranks, or a part of one."""
+
+    def answer() -> Answer:
+        found = getattr(import_module("ptokit.comm.usable"), look)()
+        return Answer(about, "ok" if found.is_well else "missing", found.seen, found.fix)
+
+    return answer
+
+
 HIF8_FIX = (
     "pip install 'ptokit[hif8]'" if sys.version_info < (3, 13) else "There are wheels for Python 3.11 and 3.12 only."
 )
@@ -111,6 +121,9 @@ QUESTIONS: tuple[Callable[[], Answer], ...] = (
     package("xdsl", "programs as text: check, run, convert, judge", "pip install 'ptokit[ir]'"),
     package("pygls", "the language server: ptokit lsp", "pip install 'ptokit[lsp]'"),
     package("torch", "PyTorch tensors as operands", "Nothing, unless you use PyTorch."),
+    engine("ranks: shared memory", "shared_memory"),
+    engine("ranks: other processes", "foreign_memory"),
+    engine("ranks: MPI", "mpi"),
     package("jax", "JAX arrays as tables of a gather", "Nothing, unless you use JAX."),
 )
 """Everything that is looked at, in this order."""
@@ -121,7 +134,7 @@ SIGNS = {"ok": ("ok", "green"), "missing": ("--", "yellow"), "wrong": ("!!", "re
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def command(as_json: bool) -> None:
-    """Look at this installation: the compiled module, the CPU, threads, optional packages.
+    """Look at this installation: the compiled module, the CPU, threads, optional packages, the engines of ranks.
 
     Exit code 1 where something is wrong, 0 where things are well or only optional ones are missing.
 
