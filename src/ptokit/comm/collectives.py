@@ -267,7 +267,8 @@ class Prepared:
         self.given = given
         self.tiles = [(tile, tile._valid) for _, tile in call.tiles]
         if mode == "tile" and call.engine == "aiv":
-            told = [*told, *_played(call).findings]
+            judged = {one.message for one in told}  # the core judges the same call again
+            told = [*told, *(one for one in _played(call).findings if one.message not in judged)]
             if any(one.severity is Severity.ERROR for one in told):
                 raise IllegalInstruction(call.op.upper(), call.target, told)
         self.pairs = list(_pairs(group, call))
