@@ -63,7 +63,12 @@ def register(group: Group, payload: int | None = None) -> None:
         raise PtoValueError(f"register: payload={told}; it is a number of bytes, {slice_bytes} for this group")
     transport = group.rank.transport
     transport.must_be_open()
-    transport.store(transport.rank, transport.layout.window_registered(group.window.number), 1 + told)
+    transport.store(transport.rank, transport.layout.window_registered(_slot(group)), 1 + told)
+
+
+def _slot(group: Group) -> int:
+    """Where the group stands on this rank's board."""
+    return group.window.slots[group.rank.rank]
 
 
 def on_ccu(prepared: Prepared, gate: CcuGate | None, stores_input: bool) -> Collected:
@@ -71,20 +76,20 @@ def on_ccu(prepared: Prepared, gate: CcuGate | None, stores_input: bool) -> Coll
     group, op = prepared.group, prepared.call.op
     transport = group.rank.transport
     _must_have_gate(op, group, gate)
-    if not transport.load(transport.rank, transport.layout.window_registered(group.window.number)):
+    if not transport.load(transport.rank, transport.layout.window_registered(_slot(group))):
         raise _unregistered(op, group, [transport.rank])
     if stores_input and (group.is_root or op == "tgather"):
         prepared.store_input()
-    rung = transport.layout.window_rung(group.window.number)
+    rung = transport.layout.window_rung(_slot(group))
     turn = transport.load(transport.rank, rung) + 1
     transport.store(transport.rank, rung, turn)
     if group.is_root:
         _all_registered(op, group)
     if op == "tgather":  # which, unlike a scatter, has a barrier before the data path
-        _all_rung(op, group, rung, turn)
+        _all_rung(op, group, turn)
     if group.is_root:
         prepared()
-    _all_rung(op, group, rung, turn)
+    _all_rung(op, group, turn)
     transport.barrier()
     return prepared.report
 
@@ -102,14 +107,14 @@ def _must_have_gate(op: str, group: Group, gate: object) -> None:
 
 def _all_registered(op: str, group: Group) -> None:
     """The root's unit reaches every rank's kernel, and all of them mean the same."""
-    transport, number = group.rank.transport, group.window.number
-    word = transport.layout.window_registered(number)
+    transport = group.rank.transport
+    words = [transport.layout.window_registered(slot) for slot in group.window.slots]
 
     def missing() -> list[int]:
-        return [rank for rank in range(group.size) if not transport.load(rank, word)]
+        return [rank for rank, word in enumerate(words) if not transport.load(rank, word)]
 
     _await(group, missing, f"the registration of {op}", lambda ranks: _unregistered(op, group, ranks))
-    told = [transport.load(rank, word) - 1 for rank in range(group.size)]
+    told = [transport.load(rank, word) - 1 for rank, word in enumerate(words)]
     others = [rank for rank, one in enumerate(told) if one != told[transport.rank]]
     if others:
         said = named([f"{group.rank.peers[rank]} {told[rank]}" for rank in others])
@@ -122,11 +127,12 @@ def _all_registered(op: str, group: Group) -> None:
         )
 
 
-def _all_rung(op: str, group: Group, rung: int, turn: int) -> None:
+def _all_rung(op: str, group: Group, turn: int) -> None:
     transport = group.rank.transport
+    words = [transport.layout.window_rung(slot) for slot in group.window.slots]
 
     def missing() -> list[int]:
-        return [rank for rank in range(group.size) if transport.load(rank, rung) < turn]
+        return [rank for rank, word in enumerate(words) if transport.load(rank, word) < turn]
 
     def never(ranks: list[int]) -> RankError:
         return error(

@@ -25,6 +25,7 @@ from ptokit.comm.oncore import order_of_ranks, staged_run
 from ptokit.comm.recording import CALLS, Recorder
 from ptokit.comm.rules import REDUCTIONS, Collective, collective, judge, one_word
 from ptokit.comm.schedule import Chunk, Schedule
+from ptokit.comm.transport import Claim, live
 from ptokit.comm.words import _native
 from ptokit.core.vector import NOTHING_ASKED, OPS, Wanted
 from ptokit.dtypes import element_type
@@ -347,28 +348,26 @@ class Prepared:
         nbytes = sum(pair.here.nbytes for pair in direct)
         if _native is None or len(direct) < len(self.pairs) or not isinstance(self.group.rank.transport, Embedded):
             return self._by_steps([step for pair in self.pairs for step in self._steps(pair)])
-        busy = self._busy_words()
-        me, count, slots = self.group.rank.rank + 1, len(table), len(busy)
-        moves_at, busy_at, scatter = table.ctypes.data, busy.ctypes.data, _native.scatter_slices
+        claims = self.group.window.claims
+        words = self._words_of(claims)
+        me, count, held = self.group.rank.rank + 1 if into_members else 0, len(table), len(words)
+        moves_at, words_at, scatter = table.ctypes.data, words.ctypes.data, _native.scatter_slices
 
-        def move(_kept: object = (table, busy)) -> None:
-            stopped = scatter(moves_at, count, busy_at, slots, me, nbytes, True)
-            if stopped != -1:
-                self._told(stopped)
+        def move(_kept: object = (table, words)) -> None:
+            stopped = scatter(moves_at, count, words_at, held, me, nbytes, True)
+            if stopped < -1:
+                self.group.window.must_be_live(claims[-2 - stopped].rank)
+            elif stopped >= 0:
+                raise two_roots(self.group, claims[stopped])
 
         return move
 
-    def _busy_words(self) -> Any:
-        """The addresses of the words that say who writes to each member; nobody need know who reads."""
+    def _words_of(self, claims: Sequence[Claim]) -> Any:
+        """For the mover: where each claim stands, what is there while its window is live, and whether it must be."""
         transport = self.group.rank.transport
         assert isinstance(transport, Embedded)
-        return np.array([transport.busy_address(rank, k) for rank, k in enumerate(self.group.window.busy)], np.int64)
-
-    def _told(self, stopped: int) -> None:
-        """What the mover has met: a member that is freed, or that another root writes to."""
-        if stopped < -1:
-            self.group.window.must_be_live(-2 - stopped)
-        raise two_roots(self.group, stopped)
+        rows = [[transport.state_address(one.rank, one.slot), live(one.number), one.is_own] for one in claims]
+        return np.array(rows, np.int64)
 
     # Step by step: through tiles, or to memory that cannot be seen
 
@@ -545,28 +544,29 @@ def _must_be_writable(group: Group, call: Collective) -> None:
 def claimed(group: Group, writes: bool) -> Iterator[None]:
     """Nobody else writes to the members meanwhile; members that are freed are told."""
     transport = group.rank.transport
-    words = [transport.layout.window_busy(number) for number in group.window.busy]
     for rank in range(group.size):
         group.window.must_be_live(rank)
     if not writes:
         yield
         return
-    me, held = group.rank.rank + 1, list[int]()
+    layout, me, held = transport.layout, group.rank.rank + 1, list[Claim]()
     try:
-        for rank in range(group.size):
-            if transport.exchange_word(rank, words[rank], 0, me):
-                raise two_roots(group, rank)
-            held.append(rank)
+        for claim in group.window.claims:
+            if not claim.is_own and transport.load(claim.rank, layout.window_state(claim.slot)) != live(claim.number):
+                continue  # another window has this place by now
+            if transport.exchange_word(claim.rank, layout.window_busy(claim.slot), 0, me):
+                raise two_roots(group, claim)
+            held.append(claim)
         yield
     finally:
-        for rank in held:
-            transport.store(rank, words[rank], 0)
+        for claim in held:
+            transport.store(claim.rank, layout.window_busy(claim.slot), 0)
 
 
-def two_roots(group: Group, rank: int) -> Exception:
+def two_roots(group: Group, claim: Claim) -> Exception:
     """The error of a destination to which another root writes just now."""
-    transport = group.rank.transport
-    other = transport.load(rank, transport.layout.window_busy(group.window.busy[rank])) - 1
+    transport, rank = group.rank.transport, claim.rank
+    other = transport.load(rank, transport.layout.window_busy(claim.slot)) - 1
     who = transport.peers[other] if 0 <= other < group.size else "another root"
     return error(
         "PTO-R035",
