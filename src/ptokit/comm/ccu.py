@@ -6,13 +6,11 @@ root's unit then writes (or, for a gather, reads) each rank's slice as flat byte
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptokit.comm.faults import RankError, RankTimeout, error, named
 from ptokit.comm.group import Group
-from ptokit.dtypes import element_type
 from ptokit.errors import PtoTypeError, PtoValueError, a_kind, well_called
 from ptokit.tensors import whole
 
@@ -56,8 +54,7 @@ def register(group: Group, payload: int | None = None) -> None:
     """
     if not isinstance(group, Group):
         raise PtoTypeError(f"register: the group is {a_kind(group)}; make it with rank.group(...)")
-    part = group.parts[group.rank.rank]
-    slice_bytes = math.prod(part.shape) * element_type(part.dtype).itemsize
+    slice_bytes = group.slice_bytes
     told = slice_bytes if payload is None else whole(payload, "payload")
     if told < 0:
         raise PtoValueError(f"register: payload={told}; it is a number of bytes, {slice_bytes} for this group")
@@ -123,6 +120,15 @@ def _all_registered(op: str, group: Group) -> None:
             f"{op}: {group.rank.peers[transport.rank]} has registered a payload of {told[transport.rank]} bytes, "
             f"{said}.",
             ranks=others,
+            payloads=told,
+        )
+    wanted = group.slice_bytes
+    if told[transport.rank] != wanted:
+        raise error(
+            "PTO-R052",
+            f"{op}: {group.rank.peers[transport.rank]} and all others have registered a payload of "
+            f"{told[transport.rank]} bytes, and a slice has {wanted}.",
+            ranks=list(range(group.size)),
             payloads=told,
         )
 
