@@ -49,20 +49,34 @@ std::int64_t word_exchange(std::uintptr_t address, std::int64_t expected, std::i
 // Below so many bytes, letting other Python threads run costs more than it gives.
 constexpr std::int64_t bytes_worth_letting_go = 256 << 10;
 
-// Slices for ranks. Each rank has a word that says whether its memory is still registered and, behind it, one that says
-// who writes there just now. Returns -1; or the rank that another root writes to; or -2 less the rank that has freed its
-// memory. In both cases nothing has been written.
-constexpr std::int64_t freed = 2;
+// A place on a rank's board: a word that says which window has it, and behind it one that says who writes there.
+struct Claim {
+  std::uintptr_t state;
+  std::int64_t live;
+  std::int64_t is_own;  // Else of another window over the same memory, which may be freed by now.
 
-std::int64_t scatter_slices(std::uintptr_t moves, std::int64_t count, std::uintptr_t busy, std::int64_t ranks,
+  std::uintptr_t busy() const { return state + sizeof(std::int64_t); }
+};
+
+// Slices for ranks, held by `me` as long as they are written; 0 only reads. Returns -1; or the claim that another root
+// holds; or -2 less the claim whose window is freed. In both cases nothing has been written.
+std::int64_t scatter_slices(std::uintptr_t moves, std::int64_t count, std::uintptr_t claims, std::int64_t many,
                             std::int64_t me, std::int64_t bytes, bool together) {
-  const auto* claimed = pointer<const std::uintptr_t>(busy);
+  const auto* claim = pointer<const Claim>(claims);
+  std::vector<std::uintptr_t> held;
+  held.reserve(static_cast<std::size_t>(many));
   std::int64_t stopped = -1;
-  std::int64_t held = 0;
-  for (; held < ranks; held++) {
-    if (word(claimed[held] - sizeof(std::int64_t)).load() == freed) stopped = -2 - held;
-    if (stopped == -1 && word_exchange(claimed[held], 0, me) != 0) stopped = held;
-    if (stopped != -1) break;
+  for (std::int64_t k = 0; k < many && stopped == -1; k++) {
+    const bool is_live = word(claim[k].state).load() == claim[k].live;
+    if (!is_live && claim[k].is_own) {
+      stopped = -2 - k;
+    } else if (is_live && me) {
+      if (word_exchange(claim[k].busy(), 0, me) != 0) {
+        stopped = k;
+      } else {
+        held.push_back(claim[k].busy());
+      }
+    }
   }
   if (stopped == -1) {
     const auto* all = pointer<const ptokit::Move>(moves);
@@ -73,7 +87,7 @@ std::int64_t scatter_slices(std::uintptr_t moves, std::int64_t count, std::uintp
       ptokit::move_all(all, count, false);
     }
   }
-  while (held > 0) word(claimed[--held]).store(0);
+  for (const std::uintptr_t busy : held) word(busy).store(0);
   return stopped;
 }
 
@@ -109,7 +123,7 @@ NB_MODULE(_native, module) {
   module.def("word_add", [](std::uintptr_t address, std::int64_t value) { return word(address).fetch_add(value); },
              "address"_a, "value"_a);
   module.def("word_exchange", &word_exchange, "address"_a, "expected"_a, "value"_a);
-  module.def("scatter_slices", &scatter_slices, "moves"_a, "count"_a, "busy"_a, "ranks"_a, "me"_a,
+  module.def("scatter_slices", &scatter_slices, "moves"_a, "count"_a, "claims"_a, "many"_a, "me"_a,
              "bytes"_a, "together"_a);
   module.def("move_all", &move_all, "moves"_a, "count"_a, "together"_a);
   module.def("level", [] { return ptokit::level().name; });

@@ -375,7 +375,7 @@ def test_two_roots_at_once(threads: bool) -> None:
         rank.barrier()
         if rank.rank == 0:
             # The other root is in the middle of its call.
-            word = rank.transport.layout.window_busy(group.window.busy[1])
+            word = rank.transport.layout.window_busy(group.window.slots[1])
             rank.transport.store(1, word, 1 + 1)
             pto.comm.tscatter(group, np.zeros((4, 8), np.float32), pto.Tile("float32", 2, 8))
         rank.barrier()

@@ -6,13 +6,11 @@ root's unit then writes (or, for a gather, reads) each rank's slice as flat byte
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptokit.comm.faults import RankError, RankTimeout, error, named
 from ptokit.comm.group import Group
-from ptokit.dtypes import element_type
 from ptokit.errors import PtoTypeError, PtoValueError, a_kind, well_called
 from ptokit.tensors import whole
 
@@ -56,14 +54,18 @@ def register(group: Group, payload: int | None = None) -> None:
     """
     if not isinstance(group, Group):
         raise PtoTypeError(f"register: the group is {a_kind(group)}; make it with rank.group(...)")
-    part = group.parts[group.rank.rank]
-    slice_bytes = math.prod(part.shape) * element_type(part.dtype).itemsize
+    slice_bytes = group.slice_bytes
     told = slice_bytes if payload is None else whole(payload, "payload")
     if told < 0:
         raise PtoValueError(f"register: payload={told}; it is a number of bytes, {slice_bytes} for this group")
     transport = group.rank.transport
     transport.must_be_open()
-    transport.store(transport.rank, transport.layout.window_registered(group.window.number), 1 + told)
+    transport.store(transport.rank, transport.layout.window_registered(_slot(group)), 1 + told)
+
+
+def _slot(group: Group) -> int:
+    """Where the group stands on this rank's board."""
+    return group.window.slots[group.rank.rank]
 
 
 def on_ccu(prepared: Prepared, gate: CcuGate | None, stores_input: bool) -> Collected:
@@ -71,20 +73,20 @@ def on_ccu(prepared: Prepared, gate: CcuGate | None, stores_input: bool) -> Coll
     group, op = prepared.group, prepared.call.op
     transport = group.rank.transport
     _must_have_gate(op, group, gate)
-    if not transport.load(transport.rank, transport.layout.window_registered(group.window.number)):
+    if not transport.load(transport.rank, transport.layout.window_registered(_slot(group))):
         raise _unregistered(op, group, [transport.rank])
     if stores_input and (group.is_root or op == "tgather"):
         prepared.store_input()
-    rung = transport.layout.window_rung(group.window.number)
+    rung = transport.layout.window_rung(_slot(group))
     turn = transport.load(transport.rank, rung) + 1
     transport.store(transport.rank, rung, turn)
     if group.is_root:
         _all_registered(op, group)
     if op == "tgather":  # which, unlike a scatter, has a barrier before the data path
-        _all_rung(op, group, rung, turn)
+        _all_rung(op, group, turn)
     if group.is_root:
         prepared()
-    _all_rung(op, group, rung, turn)
+    _all_rung(op, group, turn)
     transport.barrier()
     return prepared.report
 
@@ -102,14 +104,14 @@ def _must_have_gate(op: str, group: Group, gate: object) -> None:
 
 def _all_registered(op: str, group: Group) -> None:
     """The root's unit reaches every rank's kernel, and all of them mean the same."""
-    transport, number = group.rank.transport, group.window.number
-    word = transport.layout.window_registered(number)
+    transport = group.rank.transport
+    words = [transport.layout.window_registered(slot) for slot in group.window.slots]
 
     def missing() -> list[int]:
-        return [rank for rank in range(group.size) if not transport.load(rank, word)]
+        return [rank for rank, word in enumerate(words) if not transport.load(rank, word)]
 
     _await(group, missing, f"the registration of {op}", lambda ranks: _unregistered(op, group, ranks))
-    told = [transport.load(rank, word) - 1 for rank in range(group.size)]
+    told = [transport.load(rank, word) - 1 for rank, word in enumerate(words)]
     others = [rank for rank, one in enumerate(told) if one != told[transport.rank]]
     if others:
         said = named([f"{group.rank.peers[rank]} {told[rank]}" for rank in others])
@@ -120,13 +122,23 @@ def _all_registered(op: str, group: Group) -> None:
             ranks=others,
             payloads=told,
         )
+    wanted = group.slice_bytes
+    if told[transport.rank] != wanted:
+        raise error(
+            "PTO-R052",
+            f"{op}: {group.rank.peers[transport.rank]} and all others have registered a payload of "
+            f"{told[transport.rank]} bytes, and a slice has {wanted}.",
+            ranks=list(range(group.size)),
+            payloads=told,
+        )
 
 
-def _all_rung(op: str, group: Group, rung: int, turn: int) -> None:
+def _all_rung(op: str, group: Group, turn: int) -> None:
     transport = group.rank.transport
+    words = [transport.layout.window_rung(slot) for slot in group.window.slots]
 
     def missing() -> list[int]:
-        return [rank for rank in range(group.size) if transport.load(rank, rung) < turn]
+        return [rank for rank, word in enumerate(words) if transport.load(rank, word) < turn]
 
     def never(ranks: list[int]) -> RankError:
         return error(

@@ -6,6 +6,7 @@ and plays the same schedule once on a simulated core, whose findings it brings. 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptokit.comm import moving
+from ptokit.comm import moving, stretches
 from ptokit.comm.ccu import CcuGate, on_ccu
 from ptokit.comm.engines import Embedded
 from ptokit.comm.faults import error
@@ -25,6 +26,7 @@ from ptokit.comm.oncore import order_of_ranks, staged_run
 from ptokit.comm.recording import CALLS, Recorder
 from ptokit.comm.rules import REDUCTIONS, Collective, collective, judge, one_word
 from ptokit.comm.schedule import Chunk, Schedule
+from ptokit.comm.transport import Claim, live
 from ptokit.comm.words import _native
 from ptokit.core.vector import NOTHING_ASKED, OPS, Wanted
 from ptokit.dtypes import element_type
@@ -127,7 +129,7 @@ def tscatter(
     ...     world.run(work)
     [[[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 10, 11], [12, 13, 14, 15]]]
     """
-    known = group.prepared.get(("tscatter", mode)) if type(group) is Group and type(mode) is str else None
+    known = _known("tscatter", group, mode) if gate is None and not stores_input else None
     if known is not None and known.is_for(src, ping, pong, engine, target, mode):
         return known()
     return _collect("tscatter", group, src, ping, pong, engine, target, mode, gate, stores_input)
@@ -150,7 +152,7 @@ def tgather(
 
     Rows of `dst` beyond those of the ranks stay as they are.
     """
-    known = group.prepared.get(("tgather", mode)) if type(group) is Group and type(mode) is str else None
+    known = _known("tgather", group, mode) if gate is None and not stores_input else None
     if known is not None and known.is_for(dst, ping, pong, engine, target, mode):
         return known()
     return _collect("tgather", group, dst, ping, pong, engine, target, mode, gate, stores_input)
@@ -183,6 +185,11 @@ def treduce(
     return _collect("treduce", group, dst, ping, pong, "aiv", target, mode, acc=acc, reduce=op)
 
 
+def _known(op: str, group: object, mode: object) -> Prepared | None:
+    """What was worked out for an earlier call."""
+    return group.prepared.get((op, mode)) if type(group) is Group and type(mode) is str else None
+
+
 def _collect(
     op: str,
     group: Group,
@@ -201,8 +208,9 @@ def _collect(
     if not isinstance(group, Group):
         raise PtoTypeError(f"{op}: the group is {a_kind(group)}; make it with rank.group(...)")
     way, how = one_word(engine, ("aiv", "ccu"), "engine"), one_word(mode, MODES, "mode")
-    if way == "aiv" and gate is not None:
-        raise PtoValueError(f"{op}: gate= belongs to engine='ccu'; this is engine='aiv'")
+    for keyword, is_given in (("gate", gate is not None), ("stores_input", stores_input)):
+        if way == "aiv" and is_given:
+            raise PtoValueError(f"{op}: {keyword}= belongs to engine='ccu'; this is engine='aiv'")
     if way == "aiv":
         _root_calls(op, group)
     tensor = as_tensor(local, f"the tensor of {op}") if group.is_root else _of_the_root(group)
@@ -265,6 +273,7 @@ class Prepared:
             raise IllegalInstruction(call.op.upper(), call.target, told)
         self.group, self.call, self.mode = group, call, mode
         self.given = given
+        self.form = _form(given[0])
         self.tiles = [(tile, tile._valid) for _, tile in call.tiles]
         if mode == "tile" and call.engine == "aiv":
             judged = {one.message for one in told}  # the core judges the same call again
@@ -272,6 +281,9 @@ class Prepared:
             if any(one.severity is Severity.ERROR for one in told):
                 raise IllegalInstruction(call.op.upper(), call.target, told)
         self.pairs = list(_pairs(group, call))
+        self.met = _lying_on_each_other(call, self.pairs)
+        if self.met is not None:
+            told = [*told, stretches.told(call, self.met, " in the memory of this process")]
         nbytes = sum(pair.here.nbytes for pair in self.pairs)
         self.report = Collected(call.op, mode, call.engine, call.target, call.root, call.ranks, nbytes, told, call)
         _must_be_writable(group, call)
@@ -282,7 +294,7 @@ class Prepared:
         for mine, theirs in zip(self.given, given, strict=True):
             if mine is not theirs and (mine != theirs if isinstance(theirs, str) else True):
                 return False
-        return all(tile._valid == valid for tile, valid in self.tiles)
+        return _form(given[0]) == self.form and all(tile._valid == valid for tile, valid in self.tiles)
 
     def __call__(self) -> Collected:
         """Move."""
@@ -314,6 +326,8 @@ class Prepared:
         """On the CCU: the vector core stores the staging tile into the input first."""
         tile, group = self.call.ping, self.group
         tensor = self.call.local if self.call.op == "tscatter" else group.local
+        if not tensor.memory.flags.writeable:
+            raise PtoValueError(f"{self.call.op}: the input's memory is read-only and cannot be stored to first")
         rows, cols = tile.valid
         box = box_of(tensor)
         if cols != box.shape[4] or rows > box.shape[3]:
@@ -329,13 +343,18 @@ class Prepared:
             return lambda: None
         if self.call.op == "treduce":
             return self._reduce if self.mode == "fast" else self._reduce_in_tiles
-        if self.mode == "tile" and self.call.engine == "aiv":
+        if self._goes_through_tiles:
             return self._by_steps([step for pair in self.pairs for step in self._steps(pair)])
         return self._whole()
 
+    @property
+    def _goes_through_tiles(self) -> bool:
+        """Chunk by chunk; also where the order of the chunks matters, so that both modes mean the same."""
+        return self.call.engine == "aiv" and (self.mode == "tile" or self.met is not None)
+
     def _steps(self, pair: Pair) -> Iterable[Step]:
         """What moves one slice."""
-        if self.mode == "tile" and self.call.engine == "aiv":
+        if self._goes_through_tiles:
             return self._chunks(pair)
         return [Step(pair.rank, pair.here, pair.there, None, pair.is_direct)]
 
@@ -348,28 +367,27 @@ class Prepared:
         nbytes = sum(pair.here.nbytes for pair in direct)
         if _native is None or len(direct) < len(self.pairs) or not isinstance(self.group.rank.transport, Embedded):
             return self._by_steps([step for pair in self.pairs for step in self._steps(pair)])
-        busy = self._busy_words()
-        me, count, slots = self.group.rank.rank + 1, len(table), len(busy)
-        moves_at, busy_at, scatter = table.ctypes.data, busy.ctypes.data, _native.scatter_slices
+        claims = self.group.window.claims
+        words = self._words_of(claims)
+        me, count, held = self.group.rank.rank + 1 if into_members else 0, len(table), len(words)
+        apart = self.met is None
+        moves_at, words_at, scatter = table.ctypes.data, words.ctypes.data, _native.scatter_slices
 
-        def move(_kept: object = (table, busy)) -> None:
-            stopped = scatter(moves_at, count, busy_at, slots, me, nbytes, True)
-            if stopped != -1:
-                self._told(stopped)
+        def move(_kept: object = (table, words)) -> None:
+            stopped = scatter(moves_at, count, words_at, held, me, nbytes, apart)
+            if stopped < -1:
+                self.group.window.must_be_live(claims[-2 - stopped].rank)
+            elif stopped >= 0:
+                raise two_roots(self.group, claims[stopped])
 
         return move
 
-    def _busy_words(self) -> Any:
-        """The addresses of the words that say who writes to each member; nobody need know who reads."""
+    def _words_of(self, claims: Sequence[Claim]) -> Any:
+        """For the mover: where each claim stands, what is there while its window is live, and whether it must be."""
         transport = self.group.rank.transport
         assert isinstance(transport, Embedded)
-        return np.array([transport.busy_address(rank, k) for rank, k in enumerate(self.group.window.busy)], np.int64)
-
-    def _told(self, stopped: int) -> None:
-        """What the mover has met: a member that is freed, or that another root writes to."""
-        if stopped < -1:
-            self.group.window.must_be_live(-2 - stopped)
-        raise two_roots(self.group, stopped)
+        rows = [[transport.state_address(one.rank, one.slot), live(one.number), one.is_own] for one in claims]
+        return np.array(rows, np.int64)
 
     # Step by step: through tiles, or to memory that cannot be seen
 
@@ -484,6 +502,13 @@ class Step:
             (reach.put_runs if into_member else reach.get_runs)(offsets, length, parcel.memory)
 
 
+def _form(given: object) -> tuple[object, ...] | None:
+    """What can be changed of an array in place."""
+    if isinstance(given, np.ndarray):
+        return given.shape, given.strides, given.dtype, given.flags.writeable
+    return None
+
+
 def _moves(pair: Pair, into_member: bool) -> moving.Table:
     to, from_ = (pair.there, pair.here) if into_member else (pair.here, pair.there)
     return moving.moves(to, from_)
@@ -497,6 +522,21 @@ def _pairs(group: Group, call: Collective) -> Iterator[Pair]:
         here = whole.part((0, 0, 0, first, 0), call.slice)
         view = group.window.view(rank)
         yield Pair(rank, here, box_of(member, view), view is not None)
+
+
+def _lying_on_each_other(call: Collective, pairs: Sequence[Pair]) -> stretches.Meeting | None:
+    """Tensors of this process that share memory where they should not."""
+    direct = [pair.rank for pair in pairs if pair.is_direct]
+    spans = sorted(stretches.span(one) for one in (call.local, *(call.slices[rank] for rank in direct)))
+    if call.is_empty or all(one[1] <= other[0] for one, other in itertools.pairwise(spans)):
+        return None
+    seen = [(rank, stretches.in_memory(call.slices[rank])) for rank in direct]
+    whole = call.local
+    rows = [
+        whole.partition((0, 0, 0, rank * call.slice[3], 0), call.slice)
+        for rank in range(call.ranks if call.kind.splits else 1)
+    ]
+    return stretches.meeting(call, stretches.stretches(call, seen, map(stretches.in_memory, rows)))
 
 
 def _extent(schedule: Schedule, chunk: Chunk) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -546,28 +586,29 @@ def _must_be_writable(group: Group, call: Collective) -> None:
 def claimed(group: Group, writes: bool) -> Iterator[None]:
     """Nobody else writes to the members meanwhile; members that are freed are told."""
     transport = group.rank.transport
-    words = [transport.layout.window_busy(number) for number in group.window.busy]
     for rank in range(group.size):
         group.window.must_be_live(rank)
     if not writes:
         yield
         return
-    me, held = group.rank.rank + 1, list[int]()
+    layout, me, held = transport.layout, group.rank.rank + 1, list[Claim]()
     try:
-        for rank in range(group.size):
-            if transport.exchange_word(rank, words[rank], 0, me):
-                raise two_roots(group, rank)
-            held.append(rank)
+        for claim in group.window.claims:
+            if not claim.is_own and transport.load(claim.rank, layout.window_state(claim.slot)) != live(claim.number):
+                continue  # another window has this place by now
+            if transport.exchange_word(claim.rank, layout.window_busy(claim.slot), 0, me):
+                raise two_roots(group, claim)
+            held.append(claim)
         yield
     finally:
-        for rank in held:
-            transport.store(rank, words[rank], 0)
+        for claim in held:
+            transport.store(claim.rank, layout.window_busy(claim.slot), 0)
 
 
-def two_roots(group: Group, rank: int) -> Exception:
+def two_roots(group: Group, claim: Claim) -> Exception:
     """The error of a destination to which another root writes just now."""
-    transport = group.rank.transport
-    other = transport.load(rank, transport.layout.window_busy(group.window.busy[rank])) - 1
+    transport, rank = group.rank.transport, claim.rank
+    other = transport.load(rank, transport.layout.window_busy(claim.slot)) - 1
     who = transport.peers[other] if 0 <= other < group.size else "another root"
     return error(
         "PTO-R035",

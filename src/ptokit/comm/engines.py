@@ -55,9 +55,9 @@ class Embedded(Transport):
             self.peers[rank] = replace(self.peers[rank], pid=self.load(rank, Layout.PID))
         return super().status(rank)
 
-    def busy_address(self, rank: int, number: int) -> int:
-        """Where the word stands that says who writes to a window of a rank."""
-        return self.boards.address(rank, self.layout.window_busy(number))
+    def state_address(self, rank: int, slot: int) -> int:
+        """Where the state of a window of a rank stands; the word that says who writes to it is the next."""
+        return self.boards.address(rank, self.layout.window_state(slot))
 
 
 class Processes(Embedded):

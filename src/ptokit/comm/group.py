@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -60,6 +61,12 @@ class Group:
     def is_root(self) -> bool:
         """This rank is the root."""
         return self.rank.rank == self.root
+
+    @property
+    def slice_bytes(self) -> int:
+        """The bytes of this rank's tensor, without gaps."""
+        part = self.parts[self.rank.rank]
+        return math.prod(part.shape) * element_type(part.dtype).itemsize
 
     def tensor(self, rank: int) -> GlobalTensor | None:
         """A rank's part as a tensor, where this process sees its memory directly."""

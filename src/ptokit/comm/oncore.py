@@ -14,11 +14,11 @@ import numpy as np
 
 from ptokit.comm.rules import REDUCTIONS, Collective, collective, judge, key_of
 from ptokit.comm.schedule import Chunk
+from ptokit.comm.stretches import meeting, stretches, told
 from ptokit.core.gm import GlobalMemory, HollowMemory, Place
 from ptokit.core.launch import launch
 from ptokit.core.moves import Box, Moves, TensorPart, TilePart, writable
 from ptokit.core.pipes import MTE2, MTE3, Instruction, Step, V
-from ptokit.core.regions import Region, meet
 from ptokit.core.ub import UbTile
 from ptokit.findings import Severity
 from ptokit.tensors import GlobalTensor, Tile
@@ -129,74 +129,13 @@ def _legal(block: Block, one: Instruction, call: Collective) -> None:
 def _tell_overlap(running: Collecting) -> None:
     """What is written lies on what somebody else reads or writes: the order of the chunks decides what comes out."""
     call, block, one = running.call, running.moves.block, running.moves.instruction
-    met = _overlap(running)
+    members = ((rank, place.region) for rank, place in enumerate(running.members))
+    rows = (running.rows_of(rank).region for rank in range(call.ranks if call.kind.splits else 1))
+    met = meeting(call, stretches(call, members, rows))
     if met is None:
         return
-    first, second, byte = met
-    block.tell(
-        block.finding(
-            "PTO-R024",
-            Severity.WARNING,
-            one.site,
-            f"{call.op}: {first} and {second} lie on each other from byte {byte} of their memory on: which chunk comes "
-            "last decides what stands there.",
-            "Give each rank memory of its own; only a rank's slice may stand where the root has it.",
-            first=first,
-            second=second,
-            first_byte=byte,
-        )
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Stretch:
-    """The memory of one tensor that takes part, or the rows of one rank in the root's own."""
-
-    name: str
-    region: Region
-    rank: int
-    is_local: bool
-    is_written: bool
-
-
-def _stretches(running: Collecting) -> list[Stretch]:
-    """All of them, by their first byte."""
-    call, kind = running.call, running.call.kind
-    found = [
-        Stretch(name, place.region, rank, False, not kind.local_is_written)
-        for rank, ((name, _), place) in enumerate(zip(call.tensors[1:], running.members, strict=True))
-    ]
-    for rank in range(call.ranks if kind.splits else 1):
-        own = running.rows_of(rank).region
-        found.append(Stretch(f"the {kind.local}", own, rank, True, kind.local_is_written))
-    return sorted(found, key=lambda one: (one.region.space, one.region.low))
-
-
-def _overlap(running: Collecting) -> tuple[str, str, int] | None:
-    """The first two that meet, and where."""
-    near: list[Stretch] = []
-    for one in _stretches(running):
-        here = one.region
-        near = [other for other in near if other.region.space == here.space and other.region.high > here.low]
-        for other in near:
-            byte = meet(other.region, here) if _may_not_meet(other, one, running.call) else None
-            if byte is not None:
-                first, second = sorted((other, one), key=lambda each: (not each.is_local, each.rank))
-                return first.name, second.name, byte
-        near.append(one)
-    return None
-
-
-def _may_not_meet(one: Stretch, other: Stretch, call: Collective) -> bool:
-    """One of them is written, and not exactly where it is read: what is loaded there is what is stored."""
-    if one.is_local == other.is_local:
-        return not one.is_local and one.is_written
-    belongs = one.rank == other.rank or not call.kind.splits
-    return not (belongs and _is_same(one.region, other.region))
-
-
-def _is_same(one: Region, other: Region) -> bool:
-    return one.length == other.length and np.array_equal(one.starts, other.starts)
+    finding = told(call, met, f" from byte {met.byte} of their memory on")
+    block.tell(replace(finding, facts={"block": block.number, **finding.facts}, where=one.site.where))
 
 
 def _reserve(block: Block, one: Instruction, op: str, events: int) -> None:

@@ -237,7 +237,8 @@ def _strides(tensor: GlobalTensor) -> tuple[int, ...]:
 def one_type(call: Collective) -> str | None:
     """Bits are moved, not converted."""
     wanted = call.local.dtype
-    holders: list[tuple[str, GlobalTensor | Tile]] = [*call.tensors[:2], *call.tiles]
+    tiles = call.tiles if call.engine == "aiv" else call.tiles[:1]  # the CCU ignores pong
+    holders: list[tuple[str, GlobalTensor | Tile]] = [*call.tensors[:2], *tiles]
     for name, other in holders:
         if other.dtype is not wanted:
             return f"{name} holds {other.dtype} and the {call.kind.local} {wanted}; all agree."

@@ -15,15 +15,17 @@ import threading
 import time
 import zlib
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from ptokit.comm.faults import Peer, RankError, error, named
+from ptokit.comm.faults import Peer, RankError, RankValueError, error, named
 from ptokit.comm.recording import WAITS, Recorder
 from ptokit.comm.words import WORD, Bytes, address_of
 from ptokit.errors import PtoIndexError, PtoValueError
@@ -35,7 +37,6 @@ WINDOWS = 2048
 WINDOW_WORDS = 4
 SIGNALS = 1024
 HERE, LEFT, FAILED = 1, 2, 3
-LIVE, FREED = 1, 2
 
 DEFAULT_TIMEOUT = 30.0
 TIMEOUT_NAME = "PTOKIT_COMM_TIMEOUT"
@@ -72,21 +73,21 @@ class Layout:
         """The word at which the message of a sender begins; messages alternate between two places."""
         return self.INBOX + ((turn % 2) * self.size + sender) * self.slot_words
 
-    def window_state(self, number: int) -> int:
-        """Live or freed."""
-        return self.WINDOW + WINDOW_WORDS * (number % WINDOWS)
+    def window_state(self, slot: int) -> int:
+        """Which window has this place on the board, and whether it is live or freed."""
+        return self.WINDOW + WINDOW_WORDS * slot
 
-    def window_busy(self, number: int) -> int:
-        """0, or 1 + the root that writes to it just now."""
-        return self.window_state(number) + 1
+    def window_busy(self, slot: int) -> int:
+        """0, or 1 + the root that writes to it just now; always the word behind the state."""
+        return self.window_state(slot) + 1
 
-    def window_registered(self, number: int) -> int:
+    def window_registered(self, slot: int) -> int:
         """0, or what the rank has registered with the CCU."""
-        return self.window_state(number) + 2
+        return self.window_state(slot) + 2
 
-    def window_rung(self, number: int) -> int:
+    def window_rung(self, slot: int) -> int:
         """How often the rank has rung its gate."""
-        return self.window_state(number) + 3
+        return self.window_state(slot) + 3
 
 
 class Reach(Protocol):
@@ -109,6 +110,28 @@ class Reach(Protocol):
         """The reverse."""
 
 
+def live(number: int) -> int:
+    """What stands on a board as the state of a window that is registered; its place may have been another's before."""
+    return 2 * number + 1
+
+
+def freed(number: int) -> int:
+    """The same of a window that its rank has given back."""
+    return live(number) + 1
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A place on a rank's board that says who writes to some memory of that rank."""
+
+    rank: int
+    slot: int
+    number: int
+    """The window that has this place."""
+    is_own: bool
+    """Of the window itself; else of another one over the same memory, which may be freed by now."""
+
+
 @dataclass(eq=False)
 class Window:
     """Memory that every rank has registered: each its own, all in one call."""
@@ -118,8 +141,10 @@ class Window:
     local: Bytes
     reaches: list[Reach]
     sizes: list[int]
-    busy: list[int]
-    """Per rank: the window whose word says who writes there; those over the same memory share one."""
+    slots: list[int]
+    """Where the window stands on each rank's board."""
+    claims: list[Claim]
+    """What whoever writes to it holds meanwhile."""
     owner: object = None
     """Keeps the caller's memory alive."""
     is_freed: bool = False
@@ -157,7 +182,7 @@ class Window:
 
     def must_be_live(self, rank: int) -> None:
         """The rank still has this memory registered."""
-        if self.transport.load(rank, self.transport.layout.window_state(self.number)) == FREED:
+        if self.transport.load(rank, self.transport.layout.window_state(self.slots[rank])) != live(self.number):
             raise error(
                 "PTO-R036",
                 f"{self.transport.peers[rank]} has freed this memory already, and "
@@ -169,14 +194,21 @@ class Window:
         """This rank gives its memory back; whoever uses it from now on is told."""
         if not self.is_freed:
             self.is_freed = True
-            self.transport.store(self.transport.rank, self.transport.layout.window_state(self.number), FREED)
-            self.transport.live.pop(self.number, None)
+            transport, slot = self.transport, self.slots[self.transport.rank]
+            transport.store(transport.rank, transport.layout.window_state(slot), freed(self.number))
+            transport.live.pop(self.number, None)
+            transport.free_slots.append(slot)
             self.owner = None
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The addresses of this rank's memory in it."""
+        start = address_of(self.local)
+        return start, start + self.local.nbytes
 
     def overlaps(self, low: int, high: int) -> bool:
         """This rank's memory in it has bytes at these addresses."""
-        start = address_of(self.local)
-        return start < high and low < start + self.local.nbytes
+        return self.span[0] < high and low < self.span[1]
 
 
 class Transport(ABC):
@@ -193,6 +225,8 @@ class Transport(ABC):
         self.peers = [Peer(number, socket.gethostname(), 0) for number in range(size)]
         self.turn = 0
         self.windows = 0
+        self.free_slots = deque(range(WINDOWS))
+        """Places for windows on this rank's board; the one that has been free for longest is taken next."""
         self.is_closed = False
         self.lock = threading.RLock()
         self.landing: Window | None = None
@@ -398,17 +432,39 @@ class Transport(ABC):
         with self.lock:
             number = self.windows
             self.windows += 1
-            self.store(self.rank, self.layout.window_state(number), LIVE)
-            for word in (self.layout.window_busy, self.layout.window_registered, self.layout.window_rung):
-                self.store(self.rank, word(number), 0)
+            slot = self._place(number)
             low = address_of(memory)
-            busy = next((k for k, one in self.live.items() if one.overlaps(low, low + memory.nbytes)), number)
-            told = self.exchange((memory.nbytes, busy), "the registration of memory")
-            sizes, who = ([one[k] for one in told] for k in range(2))
-            found = Window(self, number, memory, self.register(memory), sizes, who, owner)
+            over = [one for one in list(self.live.values()) if one.overlaps(low, low + memory.nbytes)]
+            others = [(one.slots[self.rank], one.number) for one in over]
+            told = self.exchange((memory.nbytes, slot, others), "the registration of memory")
+            sizes, slots = ([one[k] for one in told] for k in range(2))
+            self._all_have_places(slots)
+            claims = [Claim(rank, at, number, True) for rank, at in enumerate(slots)]
+            claims += [Claim(rank, at, of, False) for rank, one in enumerate(told) for at, of in one[2]]
+            found = Window(self, number, memory, self.register(memory), sizes, slots, claims, owner)
             self.live[number] = found
             self.barrier()  # nobody lets go of memory that another is about to open
             return found
+
+    def _place(self, number: int) -> int:
+        """A place for a window on this rank's board, or -1."""
+        if not self.free_slots:
+            return -1
+        slot = self.free_slots.popleft()
+        for word in (self.layout.window_busy, self.layout.window_registered, self.layout.window_rung):
+            self.store(self.rank, word(slot), 0)
+        self.store(self.rank, self.layout.window_state(slot), live(number))
+        return slot
+
+    def _all_have_places(self, slots: Sequence[int]) -> None:
+        full = [self.peers[rank] for rank, slot in enumerate(slots) if slot < 0]
+        if full:
+            if slots[self.rank] >= 0:
+                self.free_slots.append(slots[self.rank])
+            raise RankValueError(
+                f"{named(full)} {'has' if len(full) == 1 else 'have'} memory registered {WINDOWS} times, which is the "
+                "most: call group.free() on every rank when a group is no longer used"
+            )
 
     def alltoallv(self, parts: Sequence[Bytes]) -> list[Bytes]:
         """`parts[r]` goes to rank r; what the ranks have sent here, in their order."""
