@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import ptokit as pto
 from launches import SCHEDULES, Array, Kernel, flush, ids, int32, line, line_of, loud, pair, told
+from ptokit.core import limits
 
 KIB = 1 << 10
 
@@ -343,6 +345,20 @@ def test_an_illegal_instruction_stops_its_block_and_is_a_finding() -> None:
     assert ids(run) != []
     assert {line(one) for one in loud(run)} == {line_of(kernel, "k.mscatter")}
     assert x.tolist() == [50, 50, 3, 60, 5, 6, 7, 8]
+
+
+def test_a_bell_that_another_exception_has_drowned_is_not_waited_for() -> None:
+    """The bell raises in the thread, and the kernel's own end takes the place of what it has raised."""
+    watch = limits.Watched(0.001)
+    begun = time.monotonic()
+    with pytest.raises(KeyError), watch:
+        try:
+            while True:
+                time.sleep(0.001)
+        finally:
+            raise KeyError("the kernel's own")
+    assert watch.fired.is_set()
+    assert time.monotonic() - begun < 5
 
 
 def endless(k, x):

@@ -14,6 +14,8 @@ from ptokit.findings import Finding, Severity
 
 GRACE = 0.05
 """Seconds after the limit in which an instruction may still notice by itself."""
+HEARING = 100
+"""Looks, a millisecond apart: an exception for a thread is raised at its next step."""
 
 
 @dataclass
@@ -134,9 +136,13 @@ class Watched:
 
 
 def _take(fired: threading.Event) -> None:
-    """It has rung and has not been heard: hear it here."""
+    """It has rung and has not been heard: hear it here. If it is on its way it comes at once; it may have come already,
+    and given way to another exception that was raised while it was under way.
+    """
     try:
-        while fired.is_set():
+        for _ in range(HEARING):
+            if not fired.is_set():
+                return
             time.sleep(0.001)
     except TimeUp:
         pass
