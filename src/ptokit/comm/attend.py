@@ -67,7 +67,7 @@ def attend(boards: Boards, children: Sequence[Child], timeout: float) -> None:
                 _end_who_cannot(boards, children, over, timeout)
         finally:
             for child in children:
-                _end(child)
+                end(child)
 
 
 def _hear(child: Child, *, block: bool = True) -> bool:
@@ -172,7 +172,7 @@ def _kill(child: Child) -> None:
         os.kill(child.peer.pid, signal.SIGKILL)
 
 
-def _end(child: Child) -> None:
+def end(child: Child) -> None:
     """Whatever happens, no process is left."""
     if child.pipe >= 0:
         _close(child)
@@ -180,8 +180,11 @@ def _end(child: Child) -> None:
         _kill(child)
         with suppress(ChildProcessError):
             os.waitpid(child.peer.pid, 0)
+        child.code = -signal.SIGKILL
 
 
-def ends_with_parent() -> None:
-    """This process is killed when the one that made it goes."""
+def ends_with_parent(parent: int | None = None) -> None:
+    """This process is killed when the one that made it goes; it ends now where `parent` is gone already."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)

@@ -649,11 +649,16 @@ def _one_sided(op: str, group: Group, rank: int, local: object, *, into_member: 
     if not (part.writable if into_member else tensor.memory.flags.writeable):
         raise PtoValueError(f"{op}: the memory that is written is read-only")
     transport = group.rank.transport
+    transport.must_be_open()
     transport.must_be_well()
     view = group.window.view(rank)
     group.window.must_be_live(int(rank))
     step = Step(int(rank), box_of(tensor), box_of(_member(group, rank), view), None, view is not None)
+    recorder = transport.recorder
+    start = recorder.now() if recorder else 0
     if step.here.nbytes:
         step.make(group.window, into_member)
         transport.fence()
+    if recorder:
+        recorder.moved(int(rank), start, step.here.nbytes, into_member=into_member)
     return step.here.nbytes

@@ -11,13 +11,17 @@ import numpy.typing as npt
 
 from ptokit.comm.faults import Peer, RankError, fault
 from ptokit.comm.recording import Recording
-from ptokit.comm.transport import Transport
+from ptokit.comm.transport import Transport, shortened
 from ptokit.dtypes import element_type
 from ptokit.errors import PtoTypeError, PtoValueError, well_called
+from ptokit.findings import Finding
 from ptokit.tensors import whole
 
 if TYPE_CHECKING:
     from ptokit.comm.group import Group
+
+LONGEST_TEXT = 10_000
+"""Of an exception, in what is said of the rank that raised it; the note has all of it."""
 
 
 class Rank:
@@ -122,6 +126,16 @@ def as_rank_error(peer: Peer, mistake: BaseException) -> RankError:
         code = mistake.code if isinstance(mistake.code, int) else 0 if mistake.code is None else 1
         finding = fault("PTO-R030", f"{peer} exited with code {code} before its work was done.", rank=peer.rank)
     else:
-        finding = fault("PTO-R031", f"{peer} raised {type(mistake).__name__}: {mistake}", rank=peer.rank, pid=peer.pid)
-    told = list(getattr(mistake, "findings", ()))
+        said = f"{peer} raised {type(mistake).__name__}: {_text_of(mistake)}"
+        finding = fault("PTO-R031", said, rank=peer.rank, pid=peer.pid)
+    given = getattr(mistake, "findings", ())
+    told = [one for one in given if isinstance(one, Finding)] if isinstance(given, (list, tuple)) else []
     return RankError(f"{finding.id}: {finding.message}", [finding, *told])
+
+
+def _text_of(mistake: BaseException) -> str:
+    """What an exception says, as far as it can say it."""
+    try:
+        return shortened(str(mistake), LONGEST_TEXT)
+    except Exception as unsaid:
+        return f"(its text cannot be read: {type(unsaid).__name__})"

@@ -75,8 +75,9 @@ class Foreign:
         self._in_groups("process_vm_readv", offsets, length, out)
 
     def _in_groups(self, call: str, offsets: Any, length: int, data: Bytes) -> None:
-        for first in range(0, len(offsets), MOST_RUNS):
-            group = offsets[first : first + MOST_RUNS]
+        many = max(1, min(MOST_RUNS, MOST_BYTES // max(length, 1)))
+        for first in range(0, len(offsets), many):
+            group = offsets[first : first + many]
             self._copy(call, data[first * length : (first + len(group)) * length], group, length)
 
     def _copy(self, call: str, data: Bytes, offsets: Any, length: int) -> None:

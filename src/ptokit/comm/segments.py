@@ -37,6 +37,20 @@ class Segment(NamedTuple):
     fd: int
     low: int
     nbytes: int
+    file: tuple[int, int]
+    """Which file it is: a rank may have closed the descriptor, and opened another file by the same number."""
+
+
+def _which(fd: int) -> tuple[int, int] | None:
+    with suppress(OSError):
+        told = os.fstat(fd)
+        return told.st_dev, told.st_ino
+    return None
+
+
+def _close(fd: int, file: tuple[int, int]) -> None:
+    if _which(fd) == file:
+        os.close(fd)
 
 
 def folder() -> Path:
@@ -101,16 +115,19 @@ class Segments:
         """New memory, zeroed. It goes when no array is left on it."""
         fd = nameless_file(nbytes, who)
         view = mmap.mmap(fd, max(nbytes, 1))
-        weakref.finalize(view, os.close, fd)
+        file = _which(fd)
+        assert file is not None
+        weakref.finalize(view, _close, fd, file)
         memory: Bytes = np.frombuffer(view, np.uint8)[:nbytes]
-        self._own[view] = Segment(fd, address_of(memory), nbytes)
+        self._own[view] = Segment(fd, address_of(memory), nbytes, file)
         return memory
 
     def describe(self, memory: Bytes) -> Piece:
         """How others reach this memory."""
         low, pid = address_of(memory), os.getpid()
         for segment in list(self._own.values()):
-            if segment.low <= low and low + memory.nbytes <= segment.low + segment.nbytes:
+            inside = segment.low <= low and low + memory.nbytes <= segment.low + segment.nbytes
+            if inside and _which(segment.fd) == segment.file:
                 return Piece(pid, low, memory.nbytes, segment.fd, low - segment.low)
         return Piece(pid, low, memory.nbytes)
 

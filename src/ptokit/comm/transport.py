@@ -328,13 +328,28 @@ class Transport(ABC):
         self.await_ranks(
             lambda: [rank for rank, at in enumerate(inboxes) if self.load(self.rank, at) <= turn], what, timeout
         )
+        self._in_step(inboxes, turn, what)
         self._one_subject(inboxes, subject, what)
         lengths = [self.load(self.rank, at + 1) for at in inboxes]
         pieces = [
             self.read_own(at + 3, max(0, min(length - start, SLOT_BYTES)))
             for at, length in zip(inboxes, lengths, strict=True)
         ]
+        self._in_step(inboxes, turn, what)
         return pieces, max(lengths)
+
+    def _in_step(self, inboxes: Sequence[int], turn: int, what: str) -> None:
+        """Nobody has given up on this meeting and sent what belongs to a later one into the same place."""
+        ahead = [rank for rank, at in enumerate(inboxes) if self.load(self.rank, at) != turn + 1]
+        if ahead:
+            raise error(
+                "PTO-R040",
+                f"{self.peers[self.rank]} is at {what}, which {named([self.peers[rank] for rank in ahead])} "
+                f"{'has' if len(ahead) == 1 else 'have'} given up and gone on from.",
+                rank=self.rank,
+                others=ahead,
+                at=what,
+            )
 
     def _from_here_on(self) -> list[int]:
         """The ranks, beginning with this one, so that not all write to the same board at once."""
@@ -506,19 +521,24 @@ class Transport(ABC):
     def test(self, signal: int, holds: Callable[[int], bool]) -> bool:
         """Whether this rank's own signal is as wanted."""
         self.must_be_well()
-        return holds(self.load(self.rank, self.signal(signal)))
+        return holds(self._seen(self.signal(signal)))
 
     def wait(self, signal: int, holds: Callable[[int], bool], timeout: float | None = None) -> int:
         """Wait until this rank's own signal is as wanted; return it."""
         others = [rank for rank in range(self.size) if rank != self.rank]
         word = self.signal(signal)
         self.await_ranks(
-            lambda: [] if holds(self.load(self.rank, word)) else others or [self.rank],
+            lambda: [] if holds(self._seen(word)) else others or [self.rank],
             f"signal {signal}",
             timeout,
             any_of=True,
         )
-        return self.load(self.rank, word)
+        return self._seen(word)
+
+    def _seen(self, word: int) -> int:
+        """A signal of this rank: 32 bits with a sign, whatever was added up in its word."""
+        low = 1 << 31
+        return (self.load(self.rank, word) + low) % (2 * low) - low
 
     @staticmethod
     def signal(number: int) -> int:
@@ -591,7 +611,9 @@ class Telling(Protocol):
 
 def tell(boards: Telling, rank: int, failed: int, text: bytes) -> None:
     """Write onto a rank's board that another has failed, unless somebody was first."""
-    if boards.exchange_word(rank, Layout.FAILURE, 0, -(failed + 1)) == 0:
+    mine = -(failed + 1)
+    # A rank that has died while it wrote its own text has left its mark there: it is told of in its place.
+    if boards.exchange_word(rank, Layout.FAILURE, 0, mine) in (0, mine):
         boards.write(rank, Layout.TEXT, text)
         boards.store(rank, Layout.TEXT_LENGTH, len(text))
         boards.store(rank, Layout.FAILURE, failed + 1)

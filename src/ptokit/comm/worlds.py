@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
 import sys
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NoReturn
 
-from ptokit.comm.attend import Child, attend, ends_with_parent
+from ptokit.comm.attend import Child, announce, attend, end, ends_with_parent
 from ptokit.comm.boards import Boards
 from ptokit.comm.engines import Meeting, Processes, Threads
 from ptokit.comm.faults import Peer, RankError, error
@@ -126,7 +127,8 @@ def _failed(outcomes: Sequence[Outcome]) -> RankError:
 def _play(rank: Rank, function: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     """One rank's work, from its first line to its last."""
     try:
-        outcome = Outcome(function(rank, *args))
+        with one_process():
+            outcome = Outcome(function(rank, *args))
         rank.transport.linger()
         return outcome
     except BaseException as mistake:
@@ -137,6 +139,21 @@ def _play(rank: Rank, function: Callable[..., Any], args: tuple[Any, ...]) -> Ou
         return Outcome(mistake=failed)
     finally:
         rank.close()
+
+
+@contextmanager
+def one_process() -> Iterator[None]:
+    """A process that is forked in here, and comes to the end of it, ends: it is no rank, and says nothing for one."""
+    process = os.getpid()
+    try:
+        yield
+    except BaseException:
+        if os.getpid() != process:
+            traceback.print_exc()
+            os._exit(1)
+        raise
+    if os.getpid() != process:
+        os._exit(0)
 
 
 # Threads
@@ -153,10 +170,18 @@ def _by_threads(world: World, function: Callable[..., Any], args: tuple[Any, ...
             outcomes[number] = Outcome(mistake=as_rank_error(Peer(number, "", os.getpid()), mistake))
 
     workers = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(world.size)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    try:
+        for number, worker in enumerate(workers):
+            try:
+                worker.start()
+            except RuntimeError as refused:
+                raise not_started(number, world.size, str(refused)) from None
+        for worker in workers:
+            worker.join()
+    except BaseException as mistake:  # an interrupt, or no more threads: nobody waits for those who do not come
+        who = f"process {os.getpid()}, which started the ranks,"
+        announce(boards, world.size, error("PTO-R030", f"{who} has ended them: {type(mistake).__name__}."))
+        raise
     return outcomes
 
 
@@ -173,50 +198,86 @@ def _by_processes(world: World, function: Callable[..., Any], args: tuple[Any, .
             with suppress(Exception):
                 stream.flush()
         for number in range(world.size):
-            children.append(_started(number, boards, world, function, args, children))
+            _start(number, boards, world, function, args, children)
         attend(boards, children, world.timeout)
     finally:
+        for child in children:
+            end(child)
         os.close(fd)
     return [_outcome(child) for child in children]
 
 
-def _started(
+def _start(
     number: int,
     boards: Boards,
     world: World,
     function: Callable[..., Any],
     args: tuple[Any, ...],
-    before: Sequence[Child],
-) -> Child:
-    back, out = os.pipe()
-    with warnings.catch_warnings():
-        # Python 3.12 warns of forks beside threads; a rank uses none that it has not made itself.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if not pid:
-        os.close(back)
-        for child in before:
-            os.close(child.pipe)
-        _be_rank(number, boards, world, function, args, out)
-    os.close(out)
-    return Child(Peer(number, socket.gethostname(), pid), back)
+    children: list[Child],
+) -> None:
+    """One more child. No interrupt comes between: a child that nobody knows of would stay, or go on as its parent."""
+    parent, free = os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        pid, back, out = _forked(number, world.size)
+        if not pid:
+            _be_rank(
+                number, boards, world, function, args, out, (back, *(child.pipe for child in children)), parent, free
+            )
+        os.close(out)
+        children.append(Child(Peer(number, socket.gethostname(), pid), back))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, free)
+
+
+def _forked(number: int, size: int) -> tuple[int, int, int]:
+    """As `os.fork`, with a pipe from the child: the end that is read, and the one that is written."""
+    pipe: tuple[int, ...] = ()
+    try:
+        pipe = os.pipe()
+        with warnings.catch_warnings():
+            # Python 3.12 warns of forks beside threads; a rank uses none that it has not made itself.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return os.fork(), *pipe
+    except OSError as refused:
+        for fd in pipe:
+            os.close(fd)
+        raise not_started(number, size, refused.strerror or str(refused)) from None
+
+
+def not_started(number: int, size: int, reason: str) -> RankError:
+    """The error of a world whose ranks are more than the system allows."""
+    return error(
+        "PTO-R030",
+        f"rank {number} of {size} (host {socket.gethostname()}) could not be started by process {os.getpid()}: "
+        f"{reason}; the limits that `ulimit -n` and `ulimit -u` show allow fewer ranks.",
+        rank=number,
+    )
 
 
 def _be_rank(
-    number: int, boards: Boards, world: World, function: Callable[..., Any], args: tuple[Any, ...], out: int
+    number: int,
+    boards: Boards,
+    world: World,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    out: int,
+    others: Iterable[int],
+    parent: int,
+    signals: Iterable[int],
 ) -> NoReturn:
     """The whole life of a forked rank; it never returns to what its parent was doing."""
     try:
-        ends_with_parent()
+        for fd in others:
+            os.close(fd)
+        ends_with_parent(parent)
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
         try:
-            rank = Rank(Processes(number, boards, world.timeout))
+            outcome = _play(Rank(Processes(number, boards, world.timeout)), function, args)
         except BaseException as mistake:
             outcome = Outcome(mistake=as_rank_error(Peer(number, socket.gethostname(), os.getpid()), mistake))
-        else:
-            outcome = _play(rank, function, args)
         with os.fdopen(out, "wb") as pipe:
             pipe.write(_packed(outcome, number))
         for stream in (sys.stdout, sys.stderr):
@@ -237,8 +298,12 @@ def _packed(outcome: Outcome, number: int) -> bytes:
             pickle.loads(packed)
             return packed
     what = type(outcome.value).__name__
+    peer = Peer(number, socket.gethostname(), os.getpid())
     refused = error(
-        "PTO-R031", f"rank {number} returned a {what}, which cannot be pickled: return arrays and plain values."
+        "PTO-R031",
+        f"{peer} returned a {what}, which cannot be pickled: return arrays and plain values.",
+        rank=number,
+        pid=peer.pid,
     )
     return pickle.dumps((None, refused, None, [], outcome.when, False))
 
@@ -247,7 +312,11 @@ def _outcome(child: Child) -> Outcome:
     if not child.answer:
         lost = error("PTO-R030", f"{child.peer} ended without a word.", rank=child.peer.rank)
         return Outcome(mistake=child.mistake or lost, when=child.when)
-    value, mistake, cause, notes, when, is_echo = pickle.loads(bytes(child.answer))
+    try:
+        value, mistake, cause, notes, when, is_echo = pickle.loads(child.answer)
+    except Exception as refused:  # of a class that the rank alone has, or cut off
+        what = f"the answer of {child.peer} cannot be read: {type(refused).__name__}: {refused}."
+        return Outcome(mistake=child.mistake or error("PTO-R031", what, rank=child.peer.rank), when=child.when)
     if mistake is not None:
         mistake.__cause__, mistake.is_echo = cause, is_echo
         for note in notes:
