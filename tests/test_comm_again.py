@@ -180,3 +180,37 @@ def test_columns_that_interleave_do_not_meet() -> None:
         return [one.id for one in pto.comm.tscatter(group, right, tile()).findings], memory[:8].tolist()
 
     assert play(1, work) == [([], [float(k) for k in range(8, 16)])]
+
+
+@both
+@pytest.mark.parametrize("op", ["tscatter", "tgather"])
+def test_a_rank_that_went_on_to_a_barrier_without_ringing_is_named_at_once(op: str, threads: bool) -> None:
+    """The one that has forgotten its gate is the culprit, whoever gives up waiting first."""
+
+    def work(rank: Any) -> None:
+        group = rank.group(rank.zeros((4, 8)))
+        pto.comm.register(group)
+        if rank.rank == 2:
+            rank.barrier()
+        whole = np.ones((12, 8), np.float32) if rank.rank == 0 else None
+        getattr(pto.comm, op)(group, whole, tile(), engine="ccu", gate=pto.comm.CcuGate(8, 1))
+        rank.barrier()
+
+    failed = fails(3, work, threads=threads)
+    assert ids(failed)[0] == "PTO-R051"
+    assert "the gate of rank 2 (host " in str(failed)
+
+
+@both
+def test_a_rank_that_went_on_to_a_barrier_without_registering_is_named(threads: bool) -> None:
+    def work(rank: Any) -> None:
+        group = rank.group(rank.zeros((4, 8)))
+        if rank.rank == 1:
+            rank.barrier()
+        pto.comm.register(group)
+        whole = np.ones((8, 8), np.float32) if rank.rank == 0 else None
+        pto.comm.tscatter(group, whole, tile(), engine="ccu", gate=pto.comm.CcuGate(8, 1))
+
+    failed = fails(2, work, threads=threads)
+    assert ids(failed)[0] == "PTO-R050"
+    assert "rank 1 (host " in str(failed)

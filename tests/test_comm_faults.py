@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import ptokit as pto
-from ptokit.comm import reach, world
+from ptokit.comm import reach
 from ptokit.comm.attend import announce, ends_with_parent
 from ptokit.comm.boards import Boards
 from ptokit.comm.faults import error
@@ -357,7 +357,7 @@ def test_a_world_of_threads_that_is_interrupted_tells_its_ranks(monkeypatch: pyt
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.threading.Thread, "join", interrupted)
+        patch.setattr(threading.Thread, "join", interrupted)
         with pytest.raises(KeyboardInterrupt):
             play(2, work, threads=True)
     assert told.wait(5)

@@ -152,8 +152,19 @@ def _all_rung(op: str, group: Group, turn: int) -> None:
 
 
 def _await(group: Group, missing: Callable[[], list[int]], what: str, never: Callable[[list[int]], RankError]) -> None:
+    transport = group.rank.transport
+
+    def left() -> list[int]:
+        ranks = missing()
+        if any(transport.is_elsewhere(rank) for rank in ranks):
+            # Who is at a call that all make together never comes here, unless it came before it went there.
+            lost = [rank for rank in missing() if transport.is_elsewhere(rank)]
+            if lost:
+                raise never(lost)
+        return ranks
+
     try:
-        group.rank.transport.await_ranks(missing, what)
+        transport.await_ranks(left, what)
     except RankError as late:
         facts = late.findings[0].facts
         ranks = facts.get("left") or (facts["missing"] if isinstance(late, RankTimeout) else [])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptokit.comm.faults import Peer, RankError, fault
+from ptokit.comm.faults import Peer, RankError, error, fault
 from ptokit.comm.recording import Recording
 from ptokit.comm.transport import Transport, shortened
 from ptokit.dtypes import element_type
@@ -124,10 +124,9 @@ def as_rank_error(peer: Peer, mistake: BaseException) -> RankError:
         return mistake
     if isinstance(mistake, SystemExit):
         code = mistake.code if isinstance(mistake.code, int) else 0 if mistake.code is None else 1
-        finding = fault("PTO-R030", f"{peer} exited with code {code} before its work was done.", rank=peer.rank)
-    else:
-        said = f"{peer} raised {type(mistake).__name__}: {_text_of(mistake)}"
-        finding = fault("PTO-R031", said, rank=peer.rank, pid=peer.pid)
+        return error("PTO-R030", f"{peer} exited with code {code} before its work was done.", rank=peer.rank)
+    said = f"{peer} raised {type(mistake).__name__}: {_text_of(mistake)}"
+    finding = fault("PTO-R031", said, rank=peer.rank, pid=peer.pid)
     given = getattr(mistake, "findings", ())
     told = [one for one in given if isinstance(one, Finding)] if isinstance(given, (list, tuple)) else []
     return RankError(f"{finding.id}: {finding.message}", [finding, *told])

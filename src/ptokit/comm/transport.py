@@ -338,6 +338,10 @@ class Transport(ABC):
         self._in_step(inboxes, turn, what)
         return pieces, max(lengths)
 
+    def is_elsewhere(self, rank: int) -> bool:
+        """The rank waits at the next call that all make together, where this one is not yet."""
+        return self.load(self.rank, self.layout.inbox(self.turn, rank)) == self.turn + 1
+
     def _in_step(self, inboxes: Sequence[int], turn: int, what: str) -> None:
         """Nobody has given up on this meeting and sent what belongs to a later one into the same place."""
         ahead = [rank for rank, at in enumerate(inboxes) if self.load(self.rank, at) != turn + 1]
