@@ -21,7 +21,7 @@ def refusal(call: Any, *args: Any) -> str:
     """The id of the error of a call, or what came back."""
     try:
         return f"went through: {call(*args)!r}"
-    except pto.comm.RankError as refused:
+    except (pto.comm.RankError, pto.IllegalInstruction) as refused:
         return refused.findings[0].id
 
 
@@ -183,8 +183,39 @@ def collects(rank: Any) -> Any:
     return found
 
 
+def a_part(rank: Any, what: str) -> Any:
+    """A rank's part of a group; that of the last rank is another where they are to differ."""
+    last = rank.rank == rank.size - 1
+    rows = 3 if what == "shapes" and last else 1 if what == "smaller" and last else 2
+    own = rank.zeros((rows, 16), "int32" if what == "dtypes" and last else "float32")
+    row = 16 if what == "strides" and last else 8
+    return pto.GlobalTensor(own, own.dtype, (1, 1, 1, rows, 8), (16 * rows, 16 * rows, 16 * rows, row, 1))
+
+
+def misuses(rank: Any) -> Any:
+    """What is no collective: who is told, and by which id. Nothing is written by any of them."""
+    n, ping, said = rank.size, pto.Tile("float32", 2, 8), {}
+    source = np.ones((2 * n, 8), np.float32)
+    said["roots differ"] = refusal(lambda: rank.group(a_part(rank, ""), root=rank.rank % 2) if n > 1 else None)
+    said["no such root"] = refusal(lambda: rank.group(a_part(rank, ""), root=n))
+    for what in ("shapes", "smaller", "dtypes", "strides", "fewer rows", "not the root", "two roots"):
+        part = a_part(rank, what)
+        group = rank.group(part, root=0)
+        if what == "two roots" and rank.rank == 0:  # the other one is in the middle of its call
+            word = rank.transport.layout.window_busy(group.window.busy[n - 1])
+            before = rank.transport.exchange_word(n - 1, word, 0, n + 1)
+            assert before == 0
+        if rank.rank == (n - 1 if what == "not the root" else 0):
+            rows = source[:-1] if what == "fewer rows" else source
+            said[what] = refusal(lambda: pto.comm.tscatter(group, rows, ping))  # noqa: B023 - called at once
+        rank.barrier()
+        said.setdefault(f"{what} wrote nothing", not part.memory.any())
+        group.free()
+    return said
+
+
 WORKS = (knows, exchanges, barriers, sends_to_all, signals, moves_shared, moves_ordinary, moves_much, bounds, freed)
-WORKS += (groups, collects)
+WORKS += (groups, collects, misuses)
 
 
 # Faults: rank 1 fails, the others come to a barrier
@@ -222,11 +253,27 @@ def calls_another(rank: Any) -> None:
     rank.exchange(1)
 
 
+def asks_for_too_much(rank: Any) -> None:
+    rank.zeros(1 << 50, "uint8")
+
+
+def rings_no_gate(rank: Any) -> None:
+    """All ranks make this call; rank 1 has forgotten its gate."""
+    group = rank.group(rank.zeros((2, 8), "int32"), root=0)
+    pto.comm.register(group)
+    gate = None if rank.rank == 1 else pto.comm.CcuGate(0x100 + 8 * rank.rank, 0b11)
+    whole = np.arange(rank.size * 16, dtype=np.int32).reshape(2 * rank.size, 8)
+    ping = pto.Tile("int32", 2 * rank.size, 8)
+    pto.comm.tscatter(group, whole if rank.rank == 0 else None, ping, engine="ccu", gate=gate)
+    rank.barrier()
+
+
 def never_begins(rank: Any) -> None:
     time.sleep(60)
 
 
 FAULTS = (raises, exits, vanishes, vanishes_quietly, is_killed, is_stopped, never_arrives, calls_another)
+FAULTS += (asks_for_too_much, rings_no_gate)
 
 
 def main(out: str, *names: str) -> None:
@@ -238,10 +285,11 @@ def main(out: str, *names: str) -> None:
     for name in names:
         if known[name] in WORKS:
             results[name] = rank.exchange(known[name](rank))
-        elif rank.rank == 1:
-            Path(out).write_text(str(rank.peers[1]))
-            known[name](rank)
         else:
+            if rank.rank == 1:
+                Path(out).write_text(str(rank.peers[1]))
+            if rank.rank == 1 or name == "rings_no_gate":
+                known[name](rank)
             rank.barrier()
     if rank.rank == 0 and names[0] in {work.__name__ for work in WORKS}:
         Path(out).write_text(json.dumps(results))

@@ -7,28 +7,15 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import rank_works
 from mpi import ACROSS, FLAVOURS, Done, Flavour, needs, run
+from rank_wanted import compare
 
 SCRIPT = Path(rank_works.__file__)
 TIMEOUT = 3.0
-
-
-WANTED: dict[str, Any] = {
-    "exchanges": [True, True],
-    "barriers": True,
-    "sends_to_all": [True, True, True],
-    "signals": [True, True, True],
-    "moves_much": [True, True, True],
-    "bounds": [["PTO-R038", "PTO-R038"], True],
-    "freed": ["PTO-R036", True],
-    "collects": [True] * 8,
-}
-"""What every rank has to find."""
 
 
 RUNS = [(one, n) for one in FLAVOURS for n in (1, 2, 3, 4) if n >= int(one.extra.get("PTOKIT_COMM_NODES", 1))]
@@ -41,11 +28,7 @@ def test_ranks_find_what_they_have_to(flavour: Flavour, n: int, tmp_path: Path) 
     assert done.code == 0, done.out
     found = json.loads((tmp_path / "results").read_text())
     assert found["knows"] == [[True, True, flavour.library]] * n
-    for work, wanted in WANTED.items():
-        assert (work, found[work]) == (work, [wanted] * n)
-    for work in ("moves_shared", "moves_ordinary"):
-        assert (work, found[work]) == (work, [[True, [True] * (2 * n)]] * n)
-
+    compare(found, n)
     for number, (size, _, seen) in enumerate(found["groups"]):
         assert size == n
         assert seen == [float(r) if r in near(flavour, n, number) else None for r in range(n)]
@@ -87,6 +70,7 @@ SAID_BY_ALL = {
     "is_stopped": ("PTO-R032", "which is stopped"),
     "never_arrives": ("PTO-R032", "has waited 3 s at barrier for"),
     "calls_another": ("PTO-R040", "at another call that all ranks make together"),
+    "asks_for_too_much": ("PTO-R037", "bytes of shared memory"),
 }
 
 
@@ -100,6 +84,12 @@ def test_every_rank_that_is_left_says_who_failed_and_how(flavour: Flavour, fault
         assert sentence.startswith(id_)
         assert who in sentence
         assert words in sentence
+
+
+@faulty
+def test_a_gate_that_is_never_rung_is_told_by_its_rank(flavour: Flavour, tmp_path: Path) -> None:
+    done, who = fails(flavour, "rings_no_gate", tmp_path)
+    assert re.search(rf"PTO-R051: .*{re.escape(who)}", done.out), done.out
 
 
 @faulty
