@@ -28,6 +28,8 @@ OPENMPI = {
     "OMPI_MCA_osc": "^ucx",
     "OMPI_MCA_pml": "ob1",
 }
+MPICH = {"HWLOC_XMLFILE": "/dev/null"}
+"""Its mpiexec writes the topology of the machine into /tmp, and leaves it there after an abort; not if it has one."""
 ACROSS = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_LOG_LEVEL": "error"}
 
 
@@ -51,12 +53,13 @@ class Flavour:
     @property
     def environment(self) -> dict[str, str]:
         """What it needs."""
-        return {**(OPENMPI if self.library == "openmpi" else {}), **self.extra}
+        return {**(OPENMPI if self.library == "openmpi" else MPICH), **self.extra}
 
     @property
     def options(self) -> Sequence[str]:
-        """MPICH kills the others at once where one dies, unless it is asked not to."""
-        return ["-disable-auto-cleanup", *self.after] if self.library == "mpich" else self.after
+        """MPICH kills the others at once where one dies, unless it is asked not to; on several hosts it must not be."""
+        one_host = self.library == "mpich" and not self.before
+        return ["-disable-auto-cleanup", *self.after] if one_host else self.after
 
     def __str__(self) -> str:
         return self.name
@@ -100,6 +103,16 @@ def run(flavour: Flavour, n: int, *args: object, timeout: float = 20.0, tmp: Pat
     return done
 
 
+def shared_files(mark: str) -> set[Path]:
+    """What the processes with a mark have in shared memory, by name."""
+    found = set()
+    for pid in marked(mark):
+        with suppress(OSError):
+            lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+            found |= {Path(line.split(None, 5)[5]) for line in lines if " /dev/shm/" in line}
+    return {one for one in found if not one.name.endswith("(deleted)")}
+
+
 def finish(command: Sequence[str], environment: dict[str, str], tmp: Path) -> Done:
     """Run a command to its end, all of it into one text; whatever it has started must be gone with it."""
     begun = time.monotonic()
@@ -108,9 +121,11 @@ def finish(command: Sequence[str], environment: dict[str, str], tmp: Path) -> Do
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=to, stderr=subprocess.STDOUT, cwd=tmp
         )
-        try:
-            process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
+        named = set[Path]()
+        while process.poll() is None and time.monotonic() - begun < LIMIT:
+            named |= shared_files(environment[MARK])
+            time.sleep(0.1)
+        if process.poll() is None:
             process.kill()
             process.wait()
         seconds = time.monotonic() - begun
@@ -118,6 +133,7 @@ def finish(command: Sequence[str], environment: dict[str, str], tmp: Path) -> Do
     left = end_marked(environment[MARK])
     assert seconds < LIMIT, f"it hangs: {text}"
     assert not left, f"left behind: {left}\n{text}"
+    assert not (files := {one for one in named if one.exists()}), f"left behind: {files}\n{text}"
     return Done(process.returncode, text, seconds)
 
 

@@ -286,6 +286,7 @@ def main(out: str, *names: str) -> None:
         if known[name] in WORKS:
             results[name] = rank.exchange(known[name](rank))
         else:
+            rank.barrier()  # all have joined
             if rank.rank == 1:
                 Path(out).write_text(str(rank.peers[1]))
             if rank.rank == 1 or name == "rings_no_gate":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import socket
@@ -11,6 +12,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from ptokit.comm.attend import ends_with_parent
@@ -34,6 +36,22 @@ def library(limit: float) -> Any:
     except RuntimeError as missing:
         raise PtoError(f"mpi4py finds no MPI library ({str(missing).splitlines()[0]}): {INSTALL}") from None
     return MPI
+
+
+SEGMENTS = re.compile(r" (/dev/shm/(?:mpich_shm_|sm_segment\.|vader_segment\.)\S+)$", re.MULTILINE)
+"""Memory that the libraries share inside a node, by its name."""
+
+
+def forget_names(pid: int | str = "self") -> None:
+    """Take away the names of shared memory that MPI has opened in a process.
+
+    MPI does that itself at its orderly end, and at no other: a world that is killed would leave its memory behind.
+    Only when every rank of the node has opened it.
+    """
+    with suppress(OSError):
+        for name in set(SEGMENTS.findall(Path(f"/proc/{pid}/maps").read_text())):
+            with suppress(OSError):
+                Path(name).unlink()
 
 
 @contextmanager
@@ -73,6 +91,7 @@ def _watch(back: int, limit: float, text: bytes) -> NoReturn:
         os.closerange(4, 4096)  # what mpiexec listens to must not stay open here
         if not select.select([3], [], [], limit)[0]:
             os.write(2, text)
+            forget_names(parent)
             os.kill(parent, signal.SIGTERM)
             time.sleep(1)
             os.kill(parent, signal.SIGKILL)

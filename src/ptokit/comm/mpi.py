@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptokit.comm.beginning import library
+from ptokit.comm.beginning import forget_names, library
 from ptokit.comm.boards import Boards
 from ptokit.comm.ending import say
 from ptokit.comm.engines import Processes
@@ -93,6 +93,7 @@ class Mpi(Processes):
             board = self.boards.memory(self.rank)
             self.mail = Mail(self, self.crew.mpi, self.crew.world, board, swaps=self.engine in FLUSH_IS_DEAR)
         super().begin()
+        forget_names()
 
     # Words: those that several ranks change are changed by MPI alone where one of them can do no other.
 
@@ -202,6 +203,7 @@ class Mpi(Processes):
             while time.monotonic() < end and not all(self._is_over(rank) for rank in range(self.size)):
                 time.sleep(0.01)
         time.sleep(FORWARD_SECONDS)
+        forget_names()
         signal.alarm(ABORT_SECONDS)  # in case MPI itself hangs
         for rank in self.near - {self.rank}:  # not every mpiexec ends what is stopped, or what it was told to leave
             if self.load(rank, Layout.STATE) not in (LEFT, FAILED) and self.status(rank) != GONE:
@@ -247,6 +249,7 @@ def _end_all() -> None:
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         time.sleep(FORWARD_SECONDS)
+        forget_names()
         mpi.COMM_WORLD.Abort(1)
 
 
