@@ -38,7 +38,7 @@ def test_ranks_of_two_hosts_find_what_they_have_to(library: str, hosts: tuple[st
 
 FAULTS = {
     "raises": ("PTO-R031", "raised ValueError: this is not the way"),
-    "is_stopped": ("PTO-R032", "for an answer of"),
+    "is_stopped": ("PTO-R032", "has waited 3 s"),
     "never_arrives": ("PTO-R032", "has waited 3 s at barrier for"),
 }
 

@@ -36,6 +36,7 @@ NODES_NAME = "PTOKIT_COMM_NODES"
 ABORT_SECONDS = 3
 FORWARD_SECONDS = 0.1
 """In which mpiexec forwards what the ranks have printed; an abort makes it forget that."""
+YIELD_SECONDS = 1.0
 PATIENCE = 0.5
 """Seconds that a rank of another node has to answer when this one has failed."""
 REGISTRATION = "the registration of memory"
@@ -198,19 +199,33 @@ class Mpi(Processes):
         with suppress(ValueError):  # not the main thread
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        self._await_last_words()
+        forget_names()
+        for rank in self.near - {self.rank}:  # not every mpiexec ends what is stopped, or what it was told to leave
+            if self.load(rank, Layout.STATE) not in (LEFT, FAILED) and self.status(rank) != GONE:
+                with suppress(OSError):
+                    os.kill(self.peers[rank].pid, signal.SIGKILL)
+        if not self._is_first_to_end():
+            time.sleep(YIELD_SECONDS)
+        signal.alarm(ABORT_SECONDS)  # in case MPI itself hangs
+        self.crew.mpi.COMM_WORLD.Abort(1)
+        os._exit(1)
+
+    def _await_last_words(self) -> None:
+        """Until all others have said what they have to say, for a while; and mpiexec has forwarded it."""
         end = time.monotonic() + self.timeout
         with suppress(RankError):
             while time.monotonic() < end and not all(self._is_over(rank) for rank in range(self.size)):
                 time.sleep(0.01)
         time.sleep(FORWARD_SECONDS)
-        forget_names()
-        signal.alarm(ABORT_SECONDS)  # in case MPI itself hangs
-        for rank in self.near - {self.rank}:  # not every mpiexec ends what is stopped, or what it was told to leave
-            if self.load(rank, Layout.STATE) not in (LEFT, FAILED) and self.status(rank) != GONE:
-                with suppress(OSError):
-                    os.kill(self.peers[rank].pid, signal.SIGKILL)
-        self.crew.mpi.COMM_WORLD.Abort(1)
-        os._exit(1)
+
+    def _is_first_to_end(self) -> bool:
+        """No lower rank is about to end this world. Open MPI's mpiexec may hang where several hosts do so at once."""
+        with suppress(RankError):
+            return not any(
+                not self.status(rank) and self.load(rank, Layout.STATE) == FAILED for rank in range(self.rank)
+            )
+        return True
 
     def _is_over(self, rank: int) -> bool:
         if rank == self.rank or self.status(rank):
