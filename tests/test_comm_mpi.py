@@ -101,7 +101,7 @@ def test_a_rank_without_a_last_word_is_named_by_the_others_or_by_mpiexec(
     done, who = fails(flavour, fault, tmp_path)
     pid = who.rpartition(" ")[2].rstrip(")")
     by_ranks = re.search(rf"PTO-R03[01]: .*{re.escape(who)}", done.out)
-    by_mpiexec = re.search(rf"PID {pid}|EXIT STRING: Killed", done.out)
+    by_mpiexec = re.search(rf"PID {pid}|EXIT STRING: Killed|process manager error", done.out)
     assert by_ranks or by_mpiexec, done.out
 
 
