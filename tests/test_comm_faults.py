@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import signal
@@ -39,8 +40,9 @@ nothing_is_left = pytest.fixture(autouse=True)(left_clean)
 def few_files(more: int) -> Iterator[None]:
     """This process may open so many files more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + more, hard))
+    taken = {int(one.name) for one in Path("/proc/self/fd").iterdir()}
+    free = itertools.filterfalse(taken.__contains__, itertools.count())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, more, None)), hard))
     try:
         yield
     finally:
