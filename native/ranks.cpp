@@ -2,12 +2,18 @@
 
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "pool.h"
 
 namespace ptokit {
 namespace {
 
-constexpr std::int64_t bytes_worth_threads = std::int64_t{2} << 20;
+// From so many bytes on they would push everything else out of the caches, and be gone before anybody reads them there.
+constexpr std::int64_t bytes_past_caches = std::int64_t{8} << 20;
+constexpr std::int64_t run_worth_streaming = 4 << 10;
 constexpr std::int64_t piece = 64 << 10;
 
 std::int64_t bytes_of(const Move& move) {
@@ -15,6 +21,32 @@ std::int64_t bytes_of(const Move& move) {
 }
 
 char* at(std::int64_t address) { return reinterpret_cast<char*>(address); }
+
+// Written around the caches: a store into one would fetch the line first, and so move half as much again.
+void stream(char* to, const char* from, std::int64_t bytes) {
+#if defined(__SSE2__)
+  const std::int64_t head = -reinterpret_cast<std::intptr_t>(to) & 63;
+  std::memcpy(to, from, head);
+  to += head, from += head, bytes -= head;
+  for (; bytes >= 64; to += 64, from += 64, bytes -= 64) {
+    const auto* line = reinterpret_cast<const __m128i*>(from);
+    const __m128i a = _mm_loadu_si128(line), b = _mm_loadu_si128(line + 1);
+    const __m128i c = _mm_loadu_si128(line + 2), d = _mm_loadu_si128(line + 3);
+    auto* out = reinterpret_cast<__m128i*>(to);
+    _mm_stream_si128(out, a);
+    _mm_stream_si128(out + 1, b);
+    _mm_stream_si128(out + 2, c);
+    _mm_stream_si128(out + 3, d);
+  }
+#endif
+  std::memcpy(to, from, bytes);
+}
+
+void streamed() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
 
 template <class Size>
 void copy_rows(char* to, const char* from, std::int64_t count, std::int64_t to_step, std::int64_t from_step,
@@ -28,7 +60,13 @@ struct Fixed {
 };
 
 // The innermost loop; small elements get a copy of their own size.
-void copy_innermost(const Move& move, char* to, const char* from) {
+void copy_innermost(const Move& move, char* to, const char* from, bool streams) {
+  if (streams && move.run >= run_worth_streaming) {
+    for (std::int64_t k = 0; k < move.count[3]; k++) {
+      stream(to + k * move.to_step[3], from + k * move.from_step[3], move.run);
+    }
+    return;
+  }
   const auto rows = [&](auto run) { copy_rows(to, from, move.count[3], move.to_step[3], move.from_step[3], run); };
   switch (move.run) {
     case 1: return rows(Fixed<1>{});
@@ -38,15 +76,17 @@ void copy_innermost(const Move& move, char* to, const char* from) {
   }
 }
 
-void move_one(const Move& move) {
+void move_one(const Move& move, bool is_large) {
+  const bool streams = is_large && move.streams;
   for (std::int64_t i = 0; i < move.count[0]; i++) {
     for (std::int64_t j = 0; j < move.count[1]; j++) {
       for (std::int64_t k = 0; k < move.count[2]; k++) {
         copy_innermost(move, at(move.to) + i * move.to_step[0] + j * move.to_step[1] + k * move.to_step[2],
-                       at(move.from) + i * move.from_step[0] + j * move.from_step[1] + k * move.from_step[2]);
+                       at(move.from) + i * move.from_step[0] + j * move.from_step[1] + k * move.from_step[2], streams);
       }
     }
   }
+  if (streams) streamed();
 }
 
 struct Shared {
@@ -70,7 +110,7 @@ void move_part(void* context, int part) {
     own.to += first * (solid ? 1 : own.to_step[3]);
     own.from += first * (solid ? 1 : own.from_step[3]);
     whole = last - first;
-    if (whole > 0) move_one(own);
+    if (whole > 0) move_one(own, true);
   }
 }
 
@@ -83,9 +123,10 @@ std::int64_t bytes_of(const Move* moves, std::int64_t count) {
 }
 
 void move_all(const Move* moves, std::int64_t count, bool together) {
-  Shared shared{moves, count, together && bytes_of(moves, count) >= bytes_worth_threads ? threads() : 1};
+  const bool large = bytes_of(moves, count) >= bytes_past_caches;
+  Shared shared{moves, count, large && together ? threads() : 1};
   if (shared.parts > 1) return in_parts(shared.parts, move_part, &shared);
-  for (std::int64_t m = 0; m < count; m++) move_one(moves[m]);
+  for (std::int64_t m = 0; m < count; m++) move_one(moves[m], large);
 }
 
 }  // namespace ptokit

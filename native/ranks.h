@@ -10,8 +10,9 @@ namespace ptokit {
 struct Move {
   std::int64_t to, from, run;
   std::int64_t count[4], to_step[4], from_step[4];
+  std::int64_t streams;  // where much is moved, it may go around the caches: nobody here reads it again
 };
-static_assert(sizeof(Move) == 15 * sizeof(std::int64_t));
+static_assert(sizeof(Move) == 16 * sizeof(std::int64_t));
 
 // In order; where `together` is given, large ones are shared out to the threads, which is for slices that do not meet.
 void move_all(const Move* moves, std::int64_t count, bool together);

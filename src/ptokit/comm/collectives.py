@@ -470,7 +470,7 @@ class Step:
         to, from_ = (self.there, self.here) if into_member else (self.here, self.there)
         if self.staged is None:
             return moving.moves(to, from_)
-        return moving.together((moving.moves(self.staged, from_), moving.moves(to, self.staged)))
+        return moving.together((moving.moves(self.staged, from_, stays=True), moving.moves(to, self.staged)))
 
     def make(self, window: Any, into_member: bool) -> None:
         """Make it, whatever way the member can be reached."""

@@ -15,6 +15,7 @@ from ptokit.comm.words import Bytes, _native, address_of
 from ptokit.tensors import GlobalTensor
 
 LOOPS = 4
+COLUMNS = 4 + 3 * LOOPS
 Table = npt.NDArray[np.int64]
 
 
@@ -98,10 +99,13 @@ def loops_of(to: Box, from_: Box) -> Loops:
     return Loops(run, tuple(reversed(loops)))
 
 
-def moves(to: Box, from_: Box) -> Table:
-    """The rows that the compiled mover reads for one copy; one, but for five loops."""
+def moves(to: Box, from_: Box, *, stays: bool = False) -> Table:
+    """The rows that the compiled mover reads for one copy; one, but for five loops.
+
+    What `stays` is read again soon, and is kept in the caches.
+    """
     if not to.nbytes:
-        return np.zeros((0, 3 + 3 * LOOPS), np.int64)
+        return np.zeros((0, COLUMNS), np.int64)
     found = loops_of(to, from_)
     outer, inner = found.loops[:-LOOPS], found.loops[-LOOPS:]
     inner = ((1, 0, 0),) * (LOOPS - len(inner)) + inner
@@ -110,13 +114,13 @@ def moves(to: Box, from_: Box) -> Table:
         here = sum(k * loop[1] for k, loop in zip(at, outer, strict=True))
         there = sum(k * loop[2] for k, loop in zip(at, outer, strict=True))
         columns = [number for column in range(3) for number in (loop[column] for loop in inner)]
-        rows.append([to.address + here, from_.address + there, found.run, *columns])
+        rows.append([to.address + here, from_.address + there, found.run, *columns, not stays])
     return np.array(rows, np.int64)
 
 
 def together(tables: Iterable[Table]) -> Table:
     """Several copies, one after the other."""
-    return np.concatenate([*tables, np.zeros((0, 3 + 3 * LOOPS), np.int64)])
+    return np.concatenate([*tables, np.zeros((0, COLUMNS), np.int64)])
 
 
 def copy(to: Box, from_: Box) -> None:
