@@ -202,7 +202,7 @@ def misuses(rank: Any) -> Any:
         part = a_part(rank, what)
         group = rank.group(part, root=0)
         if what == "two roots" and rank.rank == 0:  # the other one is in the middle of its call
-            word = rank.transport.layout.window_busy(group.window.busy[n - 1])
+            word = rank.transport.layout.window_busy(group.window.slots[n - 1])
             before = rank.transport.exchange_word(n - 1, word, 0, n + 1)
             assert before == 0
         if rank.rank == (n - 1 if what == "not the root" else 0):
