@@ -17,8 +17,8 @@ from ptokit.comm.prices.pricing import predicted_order
 from ranks import play
 
 WIDTH, TILE = 128, (128, 128)
-SMALL, LARGE = 512, 16_384
-TURNS = 15
+SMALL, LARGE = 128, 65_536
+TURNS = 9
 
 
 def measured(rank: Any, rows: int) -> dict[str, float]:
