@@ -36,7 +36,10 @@ NODES_NAME = "PTOKIT_COMM_NODES"
 ABORT_SECONDS = 3
 FORWARD_SECONDS = 0.1
 """In which mpiexec forwards what the ranks have printed; an abort makes it forget that."""
-YIELD_SECONDS = 1.0
+YIELD_SECONDS = 2.0
+"""In which another rank may end the world: Open MPI's mpiexec may hang where several hosts do so at once."""
+SETTLE_SECONDS = 0.3
+"""In which ranks of other nodes stop to look: Open MPI takes a connection that is closed for a fault of its own."""
 PATIENCE = 0.5
 """Seconds that a rank of another node has to answer when this one has failed."""
 REGISTRATION = "the registration of memory"
@@ -200,14 +203,17 @@ class Mpi(Processes):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
         self._await_last_words()
+        is_first = self._is_first_to_end()
+        if self.mail is not None:
+            time.sleep(SETTLE_SECONDS if is_first else 0)
+            self.mail.rest()
+        time.sleep(0 if is_first else YIELD_SECONDS)
         forget_names()
+        signal.alarm(ABORT_SECONDS)  # in case MPI itself hangs
         for rank in self.near - {self.rank}:  # not every mpiexec ends what is stopped, or what it was told to leave
             if self.load(rank, Layout.STATE) not in (LEFT, FAILED) and self.status(rank) != GONE:
                 with suppress(OSError):
                     os.kill(self.peers[rank].pid, signal.SIGKILL)
-        if not self._is_first_to_end():
-            time.sleep(YIELD_SECONDS)
-        signal.alarm(ABORT_SECONDS)  # in case MPI itself hangs
         self.crew.mpi.COMM_WORLD.Abort(1)
         os._exit(1)
 
@@ -220,7 +226,7 @@ class Mpi(Processes):
         time.sleep(FORWARD_SECONDS)
 
     def _is_first_to_end(self) -> bool:
-        """No lower rank is about to end this world. Open MPI's mpiexec may hang where several hosts do so at once."""
+        """No lower rank is about to end this world."""
         with suppress(RankError):
             return not any(
                 not self.status(rank) and self.load(rank, Layout.STATE) == FAILED for rank in range(self.rank)
