@@ -32,6 +32,10 @@ class Boards:
         """Boards of threads."""
         return cls(size, np.zeros(Layout(size).nbytes * size, np.uint8), Lock())
 
+    def words_of(self, rank: int) -> Words:
+        """A rank's board as words."""
+        return self._words[rank]
+
     def load(self, rank: int, word: int) -> int:
         """A word of a rank's board."""
         return self._words[rank].load(word)

@@ -292,9 +292,12 @@ class Prepared:
     def is_for(self, *given: object) -> bool:
         """The same operands as before, with the same valid extents."""
         for mine, theirs in zip(self.given, given, strict=True):
-            if mine is not theirs and (mine != theirs if isinstance(theirs, str) else True):
+            if mine is not theirs and not (isinstance(theirs, str) and mine == theirs):
                 return False
-        return _form(given[0]) == self.form and all(tile._valid == valid for tile, valid in self.tiles)
+        for tile, valid in self.tiles:
+            if tile._valid != valid:
+                return False
+        return _form(given[0]) == self.form
 
     def __call__(self) -> Collected:
         """Move."""
