@@ -111,8 +111,8 @@ def arguments():
 
 def main():
     given = arguments()
-    launched = pto.comm.world() if callable(pto.comm.world) else None
-    if launched is not None and launched.size > 1:
+    launched = pto.comm.world()
+    if launched.size > 1:
         begun = time.monotonic()
         told = train(launched, given.steps)
         if launched.rank == 0:
