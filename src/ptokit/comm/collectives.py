@@ -365,11 +365,11 @@ class Prepared:
 
     def _whole(self) -> Callable[[], None]:
         into_members = self.call.op in WRITES
-        direct = [pair for pair in self.pairs if pair.is_direct]
-        table = moving.together(_moves(pair, into_members) for pair in direct)
-        nbytes = sum(pair.here.nbytes for pair in direct)
-        if _native is None or len(direct) < len(self.pairs) or not isinstance(self.group.rank.transport, Embedded):
-            return self._by_steps([step for pair in self.pairs for step in self._steps(pair)])
+        steps = [step for pair in self.pairs for step in self._steps(pair)]
+        all_direct = all(step.is_direct for step in steps)
+        if _native is None or not all_direct or not isinstance(self.group.rank.transport, Embedded):
+            return self._by_steps(steps)
+        table, nbytes = moving.together(step.moves(into_members) for step in steps), self.report.nbytes
         claims = self.group.window.claims
         words = self._words_of(claims)
         me, count, held = self.group.rank.rank + 1 if into_members else 0, len(table), len(words)
@@ -510,11 +510,6 @@ def _form(given: object) -> tuple[object, ...] | None:
     if isinstance(given, np.ndarray):
         return given.shape, given.strides, given.dtype, given.flags.writeable
     return None
-
-
-def _moves(pair: Pair, into_member: bool) -> moving.Table:
-    to, from_ = (pair.there, pair.here) if into_member else (pair.here, pair.there)
-    return moving.moves(to, from_)
 
 
 def _pairs(group: Group, call: Collective) -> Iterator[Pair]:
